@@ -1,0 +1,1 @@
+"""One file for each command; its function `command` is what the command line runs."""

@@ -1,0 +1,218 @@
+"""What a decay is: Definitions 1 to 3 of the forward-decay paper, as contracts.
+
+A weight may be far outside what a double holds (after about 1000 half-lives it is), so weights come *wide*: a
+double and a power of two. Sums scale by powers of two, which is exact, and nothing here overflows.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wane.errors import BadDecay, QueryInPast
+from wane.times import PER_TICK, SECOND, Ticks, duration, instant, measure, show, show_duration, ticks
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+ZERO_EXPONENT = -(2**62)
+"""The exponent of a wide number that is 0: below every other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place to measure ages from: an item at age `n` from it weighs ``g(n) * 2**exponent``.
+
+    Attributes:
+        origin: An instant.
+        lag: Seconds, under a nanosecond, from `origin` to the true place.
+        exponent: The power of two that weights measured from here have lost.
+    """
+
+    origin: int
+    lag: float = 0.0
+    exponent: int = 0
+
+    def ages(self, times: Ticks) -> Floats:
+        """Seconds from the frame to each time."""
+        ages = times.seconds_since(self.origin)
+        return ages - self.lag if self.lag else ages
+
+    def age(self, time: int) -> float:
+        """Seconds from the frame to one instant."""
+        return (time - self.origin) / SECOND - self.lag
+
+
+@dataclass(frozen=True)
+class Decay(ABC):
+    """How weight depends on time: a frozen value, comparable, printable, parsed back from its text.
+
+    Attributes:
+        is_forward: Weights are ``g(t_i - L) / g(t - L)``: any summary takes it at no cost.
+        is_backward: Weights are ``f(t - t_i) / f(0)``: where `now` is still open, only some summaries can.
+        needs_landmark: Nothing can be weighed until the landmark `L` is known.
+    """
+
+    is_forward: ClassVar[bool] = False
+    is_backward: ClassVar[bool] = False
+    needs_landmark: ClassVar[bool] = False
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The text form, which :func:`wane.decay.parse` reads back to an equal value."""
+
+    @abstractmethod
+    def weight(self, times: Any, now: Any, landmark: Any = None) -> Any:
+        """The weight that Definition 1 gives each item: 1 at `now`, falling to 0 with age.
+
+        Args:
+            times: One time or a column of them, none after `now`.
+            now: The time of the question.
+            landmark: Where a forward decay measures from.
+
+        Returns:
+            One float, or an array of them. Weights under 1e-308 are 0.
+        """
+
+    def _column(self, times: Any, now: Any) -> tuple[Ticks, int, bool]:
+        """Read the arguments of :meth:`weight`: the times, now, and whether one time was given."""
+        single = isinstance(times, str) or not (hasattr(times, "__len__") or isinstance(times, Ticks))
+        column = ticks([times] if single else times)
+        at = instant(now, "now")
+        if len(column) and column.span()[1] > at:
+            raise QueryInPast(f"an item of {show(column.span()[1])} is newer than now={show(at)}; ask at or after it")
+        return column, at, single
+
+
+class Forward(Decay):
+    """A decay by a non-decreasing `g` of the seconds since a landmark (Definition 3)."""
+
+    is_forward = True
+
+    @property
+    def reach(self) -> float:
+        """Seconds after a frame at which a new one must be taken."""
+        return math.inf
+
+    @abstractmethod
+    def wide(self, ages: Floats) -> tuple[Floats, Ints]:
+        """``g`` of ages of 0 or more seconds, as `m` in [1, 2) (or 0) and `e` with ``g = m * 2**e``.
+
+        Each result depends on its own age alone, so that keys made from it do not depend on batches.
+        """
+
+    def scaled(self, ages: Floats) -> tuple[Floats, int]:
+        """``g`` of ages measured from one frame, as doubles that share one power of two; may use up the array `ages`.
+
+        The largest is about 1; what is smaller than it by more than a double can tell becomes 0.
+        """
+        mantissas, exponents = self.wide(ages)
+        shared = int(exponents.max(initial=ZERO_EXPONENT))
+        if shared == ZERO_EXPONENT:
+            return np.zeros(len(ages)), 0
+        return np.ldexp(mantissas, np.maximum(exponents - shared, -2000).astype(np.int32)), shared
+
+    def fill(self, values: Ints, base: int, seconds: float, lag: float, out: Floats) -> tuple[Floats, int]:
+        """:meth:`scaled` of ticks: ages are ``(values - base) * seconds - lag``; `out` is memory that may be used."""
+        measure(values, base, seconds, out)
+        if lag:
+            out -= lag
+        return self.scaled(out)
+
+    def point(self, age: float) -> tuple[float, int]:
+        """``g`` of one age measured from a frame, as a double and a power of two."""
+        mantissas, exponents = self.wide(np.array([age]))
+        return float(mantissas[0]), int(exponents[0])
+
+    def at(self, time: int, landmark: int | None) -> tuple[float, int]:
+        """``g`` at one instant, as a double and a power of two."""
+        frame = self.frame(time, landmark)
+        value, exponent = self.point(frame.age(time))
+        return value, exponent + frame.exponent
+
+    def frame(self, near: int, landmark: int | None) -> Frame:
+        """A frame that measures ages around the instant `near` without losing digits."""
+        return Frame(self._origin(landmark))
+
+    def locate(self, times: Ticks, landmark: int | None) -> tuple[Floats, Ints]:
+        """The wide weight of each item; it depends on the item's own time and the landmark alone."""
+        return self.wide(times.seconds_since(self._origin(landmark)))
+
+    def weight(self, times: Any, now: Any, landmark: Any = None) -> Any:
+        """``g(t_i - L) / g(t - L)``."""
+        column, at, single = self._column(times, now)
+        start = None if landmark is None else instant(landmark, "landmark")
+        if start is None and self.needs_landmark:
+            raise BadDecay(f"{self} measures from a landmark; give landmark= (a time at or before the first item)")
+        top, top_exponent = self.at(at, start)
+        if top == 0:
+            raise QueryInPast(f"{self} gives weight 0 to now={show(at)} itself; ask after the landmark")
+        mantissas, exponents = self.locate(column, start)
+        gap = np.clip(exponents - top_exponent, -3000, 3000).astype(np.int32)
+        weights = np.ldexp(mantissas / top, gap)
+        return float(weights[0]) if single else weights
+
+    def _origin(self, landmark: int | None) -> int:
+        return 0 if landmark is None else landmark
+
+
+class Backward(Decay):
+    """A decay by a non-increasing `f` of age, the seconds before now (Definition 2)."""
+
+    is_backward = True
+
+    @abstractmethod
+    def of_age(self, ages: Floats) -> Floats:
+        """``f(age) / f(0)`` for ages of 0 or more seconds, in [0, 1]."""
+
+    def weight(self, times: Any, now: Any, landmark: Any = None) -> Any:
+        """``f(t - t_i) / f(0)``."""
+        column, at, single = self._column(times, now)
+        weights = self.of_age(-column.seconds_since(at))
+        return float(weights[0]) if single else weights
+
+
+def split(numbers: Floats) -> tuple[Floats, Ints]:
+    """Write doubles of 0 or more as wide numbers: `m` in [1, 2) and `e`; 0 becomes ``(0, ZERO_EXPONENT)``."""
+    mantissas, exponents = np.frexp(numbers)
+    return mantissas * 2, np.where(numbers == 0, ZERO_EXPONENT, exponents.astype(np.int64) - 1)
+
+
+def from_log2(logs: Floats) -> tuple[Floats, Ints]:
+    """Write ``2**logs`` as wide numbers."""
+    nothing = np.isneginf(logs)
+    whole = np.floor(np.where(nothing, 0.0, logs))
+    mantissas = np.where(nothing, 0.0, np.exp2(np.where(nothing, 0.0, logs) - whole))
+    return mantissas, np.where(nothing, ZERO_EXPONENT, whole.astype(np.int64))
+
+
+def positive(value: Any, what: str, example: str) -> float:
+    """Check a parameter that must be a positive finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise BadDecay(f"{what} must be a positive number, got {value!r}; write {example}")
+    number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise BadDecay(f"{what} must be a positive number, got {value!r}; write {example}")
+    return number
+
+
+def positive_duration(value: Any, what: str, example: str) -> int:
+    """Check a parameter that must be a positive length of time; gives nanoseconds."""
+    length = duration(value, what)
+    if length <= 0:
+        raise BadDecay(f"{what} must be a positive duration, got {value!r}; write {example}")
+    return length
+
+
+def unit_text(unit: int) -> str:
+    """The text of a `unit=` parameter; seconds are not written."""
+    return "" if unit == PER_TICK["s"] else f"unit={show_duration(unit)}"
+
+
+def number_text(number: float) -> str:
+    """The shortest text of a float that parses back to it, without a bare ``.0``."""
+    return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)

@@ -1,0 +1,145 @@
+"""What a user asks for: descriptions of answers, which compute nothing.
+
+Every engine takes them and gives the same answers. A description is a frozen value; it says which question is put to
+which summary, of which column, under which decay.
+
+>>> from wane import fn
+>>> print(fn.count(decay="exp(half_life=10s)").alias("hits"))
+count() decay exp(half_life=10s) as hits
+>>> print(fn.sum(fn.expr("len * 8"), decay="poly(2)"))
+sum(len * 8) decay poly(2) as sum
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wane import registry
+from wane.decay import Decay, parse
+from wane.errors import BadParameter, UnknownName
+from wane.expr import Column, Expr
+from wane.times import Nanoseconds, instant, show
+
+
+@dataclass(frozen=True)
+class Fn:
+    """One answer that is asked for; made by the functions of this module.
+
+    Attributes:
+        question: The question, which is a method of the summary that answers it.
+        summary: The registered name of that summary.
+        column: What it is asked of: an expression of columns, or None for whole rows.
+        decay: How weight falls with time.
+        landmark: The instant a forward decay measures from, where it is not the epoch's start.
+        parameters: Further parameters of the summary, by name.
+        arguments: Further arguments of the question, by name.
+        name: The column of the answer.
+    """
+
+    question: str
+    summary: str
+    column: Expr | None
+    decay: Decay
+    landmark: int | None
+    parameters: tuple[tuple[str, Any], ...]
+    arguments: tuple[tuple[str, Any], ...]
+    name: str
+
+    def alias(self, name: str) -> Fn:
+        """The same, with another name for the answer's column."""
+        if not name:
+            raise BadParameter(f"an alias is a text, got {name!r}; write .alias('hits')")
+        return replace(self, name=name)
+
+    def __str__(self) -> str:
+        inside = [*([str(self.column)] if self.column is not None else []), *(f"{k}={v!r}" for k, v in self.arguments)]
+        since = f" since {show(self.landmark)}" if self.landmark is not None else ""
+        return f"{self.question}({', '.join(inside)}) decay {self.decay}{since} as {self.name}"
+
+
+def expr(text: str) -> Expr:
+    """An expression of columns, to ask something of: ``fn.sum(fn.expr("len * (time % 60)"))``; see :mod:`wane.expr`."""
+    return Expr.parse(text)
+
+
+def count(column: str | Expr | None = None, *, decay: str | Decay = "none", landmark: Any = None) -> Fn:
+    """The decayed number of rows or, given a column, of the rows in which it is there (Definition 5)."""
+    return ask("count", column, decay=decay, landmark=landmark)
+
+
+def sum(column: str | Expr, *, decay: str | Decay = "none", landmark: Any = None) -> Fn:
+    """The decayed sum of a column or expression (Definition 5, Theorem 1)."""
+    return ask("sum", column, decay=decay, landmark=landmark)
+
+
+def mean(column: str | Expr, *, decay: str | Decay = "none", landmark: Any = None) -> Fn:
+    """The decayed average (Definition 5)."""
+    return ask("mean", column, decay=decay, landmark=landmark)
+
+
+def var(column: str | Expr, *, decay: str | Decay = "none", landmark: Any = None) -> Fn:
+    """The decayed variance, weights taken as probabilities (section IV.A)."""
+    return ask("var", column, decay=decay, landmark=landmark)
+
+
+def std(column: str | Expr, *, decay: str | Decay = "none", landmark: Any = None) -> Fn:
+    """The square root of the decayed variance."""
+    return ask("std", column, decay=decay, landmark=landmark)
+
+
+def min(column: str | Expr, *, decay: str | Decay = "none", landmark: Any = None) -> Fn:
+    """The smallest decayed value (Definition 6)."""
+    return ask("min", column, decay=decay, landmark=landmark)
+
+
+def max(column: str | Expr, *, decay: str | Decay = "none", landmark: Any = None) -> Fn:
+    """The largest decayed value (Definition 6)."""
+    return ask("max", column, decay=decay, landmark=landmark)
+
+
+def argmin(column: str | Expr, *, decay: str | Decay = "none", landmark: Any = None) -> Fn:
+    """The item with the smallest decayed value: its own value, and its time."""
+    return ask("argmin", column, decay=decay, landmark=landmark)
+
+
+def argmax(column: str | Expr, *, decay: str | Decay = "none", landmark: Any = None) -> Fn:
+    """The item with the largest decayed value: its own value, and its time."""
+    return ask("argmax", column, decay=decay, landmark=landmark)
+
+
+def ask(
+    question: str,
+    column: str | Expr | None = None,
+    *,
+    decay: str | Decay = "none",
+    landmark: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    **arguments: Any,
+) -> Fn:
+    """Describe any question that a registered summary answers, also one from another package."""
+    able = [spec for spec in registry.specs().values() if question in spec.functions]
+    if not able:
+        every = sorted({name for spec in registry.specs().values() for name in spec.functions})
+        raise UnknownName(f"no summary answers {question!r}; the questions are {', '.join(every)}")
+    if not (column is None or isinstance(column, (str, Expr))):
+        raise BadParameter(f"{question} is asked of a column's name or of fn.expr(...), got {column!r}")
+    if column is None and question not in _OF_ROWS:
+        raise BadParameter(f"{question} needs a column; write fn.{question}('len')")
+    target = Column(column) if isinstance(column, str) else column
+    label = target.name if isinstance(target, Column) else None
+    return Fn(
+        question=question,
+        summary=able[0].name,
+        column=target,
+        decay=parse(decay),
+        landmark=None if landmark is None else int(Nanoseconds(instant(landmark, "landmark"))),
+        parameters=tuple(sorted((parameters or {}).items())),
+        arguments=tuple(sorted(arguments.items())),
+        name=f"{question}_{label}" if label else question,
+    )
+
+
+_OF_ROWS = ("count",)
+"""Questions that can be asked of rows, without a column."""

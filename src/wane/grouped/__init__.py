@@ -1,0 +1,5 @@
+"""Many groups at once: keys to dense ids, pools of state, and the engine that runs a plan over Arrow batches."""
+
+from wane.grouped.engine import Engine
+
+__all__ = ["Engine"]

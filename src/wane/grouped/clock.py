@@ -1,0 +1,171 @@
+"""The event times of a grouped query: which epoch a row is in, and what it weighs there.
+
+A forward decay measures from the epoch's start, unless the query names a landmark; now is the epoch's end. Since now
+is known ahead, a backward decay is a fixed weight for every row as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from wane.decay import Backward, Forward, Pinned
+from wane.decay.base import Floats, Ints, split
+from wane.decay.weigh import CHUNK, Weighed, weigh
+from wane.grouped.query import Every, State
+from wane.times import SECOND, Ticks
+
+_SMALL = math.ldexp(1.0, -500)
+
+
+class Rows(NamedTuple):
+    """A chunk of rows whose weights are ``weights * 2**exponents``, each with a power of two of its own."""
+
+    rows: slice
+    weights: Floats
+    exponents: Ints
+
+
+class Clock:
+    """The times of one batch.
+
+    Args:
+        times: The time of every row, none missing.
+        every: The epochs, or None.
+        kind: The type of the column they came from.
+    """
+
+    def __init__(self, times: Ticks, every: Every | None, kind: pa.DataType) -> None:
+        self.times = times
+        self.every = every
+        self.kind = kind
+        self.span = times.span() if len(times) else (0, 0)
+        if every is not None:
+            length, offset = every.length // times.per_tick, every.offset // times.per_tick
+            shifted = times.values - offset
+            self.epochs: NDArray[np.int64] = np.floor_divide(shifted, length)
+            self._into = shifted - self.epochs * length  # ticks since the epoch's start
+            self._length = length
+
+    def take(self, keep: NDArray[np.bool_]) -> Clock:
+        """Some of the rows."""
+        return Clock(self.times.take(keep), self.every, self.kind)
+
+    def at(self, times: Ticks) -> Clock:
+        """The same rows at other times."""
+        return Clock(times, self.every, self.kind)
+
+    def epoch(self, row: int) -> int | None:
+        """The epoch of a row, or None where there are no epochs."""
+        return None if self.every is None else int(self.epochs[row])
+
+    def sums(self, state: State) -> Iterator[Rows]:
+        """The weights of all rows, for sums: right to rounding."""
+        size = len(self.times)
+        exponents = np.empty(min(size, CHUNK), np.int64)
+        for rows, weights, exponent in self._shared(state, size):
+            if weights.min() < _SMALL:  # too far apart for one power of two: some group may be all old
+                yield self._own(state, rows)
+            else:
+                exponents[: len(weights)] = exponent
+                yield Rows(rows, weights, exponents[: len(weights)])
+
+    def keys(self, state: State) -> Iterator[Rows]:
+        """The weights of all rows, each computed from the row alone: for comparisons."""
+        for rows in _chunks(len(self.times)):
+            yield self._own(state, rows)
+
+    def _shared(self, state: State, size: int) -> Iterator[Weighed]:
+        """The weights of all rows, with one power of two for each chunk."""
+        decay = state.decay
+        if not measured_in_epoch(state, self.every):
+            assert isinstance(decay, Forward)
+            yield from weigh(decay, state.landmark, size, self.times, self.span)
+            return
+        for rows in _chunks(size):
+            if isinstance(decay, Forward):
+                yield Weighed(rows, *decay.scaled(self._since_start(rows)))
+            else:
+                assert isinstance(decay, Backward)
+                yield Weighed(rows, decay.of_age(self._until_end(rows)), 0)
+
+    def _own(self, state: State, rows: slice) -> Rows:
+        """The weights of some rows, each with its own power of two."""
+        decay = state.decay
+        if measured_in_epoch(state, self.every):
+            if isinstance(decay, Forward):
+                return Rows(rows, *decay.wide(self._since_start(rows)))
+            assert isinstance(decay, Backward)
+            return Rows(rows, *split(decay.of_age(self._until_end(rows))))
+        assert isinstance(decay, Forward)
+        return Rows(rows, *decay.locate(Ticks(self.times.values[rows], self.times.unit), state.landmark))
+
+    def _since_start(self, rows: slice) -> Floats:
+        return self._seconds(self._into[rows])
+
+    def _until_end(self, rows: slice) -> Floats:
+        return self._seconds(self._length - self._into[rows])
+
+    def _seconds(self, ticks: Ints) -> Floats:
+        return ticks.astype(np.float64) * (self.times.per_tick / SECOND)
+
+
+def measured_in_epoch(state: State, every: Every | None) -> bool:
+    """Whether rows are weighed by their place in the epoch, and not by a landmark common to all of them."""
+    if every is None:
+        return False
+    if isinstance(state.decay, Forward):
+        return state.decay.needs_landmark and state.landmark is None
+    return True
+
+
+class Asked(NamedTuple):
+    """When the groups of a query are asked.
+
+    Attributes:
+        times: The distinct instants, or none where no answer depends on one.
+        place: Which of them each group is asked at.
+        weights: ``g(now - L)`` for each group, which its answers are divided by: ``weights * 2**exponents``.
+        exponents: The powers of two.
+    """
+
+    times: list[int]
+    place: Ints
+    weights: Floats
+    exponents: Ints
+
+
+def asked(state: State, every: Every | None, epochs: Ints, now: int | None) -> Asked:
+    """When a state is asked: at the end of each group's epoch or, without epochs, at `now`.
+
+    Args:
+        state: The state.
+        every: The epochs, or None.
+        epochs: The epoch of each group; only their number matters where there are no epochs.
+        now: The time of the question, where there are no epochs.
+    """
+    decay, size = state.decay, len(epochs)
+    place = np.zeros(size, np.int64)
+    times = [] if now is None else [now]
+    if every is not None:
+        distinct, place = np.unique(epochs, return_inverse=True)
+        times = [every.offset + (epoch + 1) * every.length for epoch in distinct.tolist()]
+    if not times or not isinstance(decay, Forward) or isinstance(decay, Pinned):
+        return Asked(times, place, np.ones(size), np.zeros(size, np.int64))
+    if measured_in_epoch(state, every):
+        assert every is not None
+        wide = [decay.point(every.length / SECOND)] * len(times)
+    else:
+        wide = [decay.at(time, state.landmark) for time in times]
+    weights = np.array([weight for weight, _ in wide])
+    return Asked(times, place, weights[place], np.array([power for _, power in wide], np.int64)[place])
+
+
+def _chunks(size: int) -> Iterator[slice]:
+    for start in range(0, size, CHUNK):
+        yield slice(start, min(start + CHUNK, size))

@@ -1,0 +1,144 @@
+"""The moments of all groups in six arrays; the arithmetic is that of :class:`wane.summaries.moments.Moments`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from wane._jit import inline, kernel
+from wane.decay.base import Floats, Ints
+from wane.grouped.arrays import grown
+from wane.grouped.clock import Asked, Clock, Rows
+from wane.grouped.pool import Ids, Pool
+from wane.grouped.query import Answer, Every, State
+
+TOTAL, LOST_TOTAL, WEIGHTED, LOST_WEIGHTED, SQUARES = range(5)
+_WIDTH = 5
+
+
+@inline
+def _power_of_two(exponent: int) -> float:
+    """``2**exponent``, 0 where that is too small for a double."""
+    if exponent < -1074:
+        return 0.0
+    power = 1.0
+    while exponent < -1000:
+        power *= 2.0**-1000
+        exponent += 1000
+    return power * float(2.0**exponent)
+
+
+@inline
+def _meet(sums: Floats, exponents: Ints, group: int, exponent: int) -> float:
+    """Bring a group to the larger of two powers of two; gives the factor for a weight at `exponent`."""
+    at = group * 5
+    if exponent > exponents[group] or sums[at] == 0.0:
+        if sums[at] != 0.0:
+            factor = _power_of_two(exponents[group] - exponent)
+            for j in range(5):
+                sums[at + j] *= factor
+        exponents[group] = exponent
+        return 1.0
+    return _power_of_two(exponent - exponents[group])
+
+
+@inline
+def _add(sums: Floats, at: int, number: float) -> None:
+    """Neumaier's summation: the rounding error goes to the place after the sum."""
+    total = sums[at]
+    new = total + number
+    if abs(total) >= abs(number):
+        sums[at + 1] += (total - new) + number
+    else:
+        sums[at + 1] += (number - new) + total
+    sums[at] = new
+
+
+@kernel("void(w_f8, w_i8, r_i8, r_f8, r_i8)")
+def _count(sums: Floats, exponents: Ints, ids: Ids, weights: Floats, powers: Ints) -> None:
+    """Add weights to their groups."""
+    for row in range(ids.shape[0]):
+        if weights[row] == 0.0:
+            continue
+        group = ids[row]
+        weight = weights[row]
+        if powers[row] != exponents[group] or sums[group * 5] == 0.0:
+            weight *= _meet(sums, exponents, group, powers[row])
+        _add(sums, group * 5, weight)
+
+
+@kernel("void(w_f8, w_i8, r_i8, r_f8, r_i8, r_f8)")
+def _sum(sums: Floats, exponents: Ints, ids: Ids, weights: Floats, powers: Ints, values: Floats) -> None:
+    """Add weights and weighted values."""
+    for row in range(ids.shape[0]):
+        if weights[row] == 0.0:
+            continue
+        group = ids[row]
+        weight = weights[row]
+        if powers[row] != exponents[group] or sums[group * 5] == 0.0:
+            weight *= _meet(sums, exponents, group, powers[row])
+        _add(sums, group * 5, weight)
+        _add(sums, group * 5 + 2, weight * values[row])
+
+
+@kernel("void(w_f8, w_i8, r_i8, r_f8, r_i8, r_f8)")
+def _squares(sums: Floats, exponents: Ints, ids: Ids, weights: Floats, powers: Ints, values: Floats) -> None:
+    """Add weights, weighted values, and weighted squares about the mean (West's update)."""
+    for row in range(ids.shape[0]):
+        if weights[row] == 0.0:
+            continue
+        group = ids[row]
+        weight = weights[row]
+        at = group * 5
+        if powers[row] != exponents[group] or sums[at] == 0.0:
+            weight *= _meet(sums, exponents, group, powers[row])
+        total = sums[at] + sums[at + 1]
+        if total != 0.0:
+            off = values[row] - (sums[at + 2] + sums[at + 3]) / total
+            sums[at + 4] += weight * off * off * (total / (total + weight))
+        _add(sums, at, weight)
+        _add(sums, at + 2, weight * values[row])
+
+
+class MomentsPool(Pool):
+    """Sums of weights, of weighted values and of weighted squares, each group at its own power of two."""
+
+    def __init__(self, state: State, every: Every | None, questions: frozenset[str]) -> None:
+        super().__init__(state, every, questions)
+        self._sums = np.zeros(0)
+        self._exponents = np.zeros(0, np.int64)
+        self._squared = bool(questions & {"var", "std"})
+
+    def grow(self, groups: int) -> None:
+        """Make room for this many groups."""
+        self._sums = grown(self._sums, groups * _WIDTH)
+        self._exponents = grown(self._exponents, groups)
+
+    def update(self, ids: Ids, clock: Clock | None, values: Floats | None) -> None:
+        """Add a batch, by the cheapest pass that the questions allow."""
+        for rows, weights, powers in _unweighted(len(ids)) if clock is None else clock.sums(self.state):
+            if values is None:
+                _count(self._sums, self._exponents, ids[rows], weights, powers)
+            elif self._squared:
+                _squares(self._sums, self._exponents, ids[rows], weights, powers, values[rows])
+            else:
+                _sum(self._sums, self._exponents, ids[rows], weights, powers, values[rows])
+
+    def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
+        """Ratios as they are; counts and sums divided by the weight of now."""
+        sums = self._sums[: len(self._sums) // _WIDTH * _WIDTH].reshape(-1, _WIDTH)[groups]
+        total = sums[:, TOTAL] + sums[:, LOST_TOTAL]
+        weighted = sums[:, WEIGHTED] + sums[:, LOST_WEIGHTED]
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            if answer.question == "mean":
+                return pa.array(weighted / total)
+            if answer.question in ("var", "std"):
+                var = sums[:, SQUARES] / total
+                return pa.array(np.sqrt(var) if answer.question == "std" else var)
+            gap = np.clip(self._exponents[groups] - when.exponents, -3000, 3000).astype(np.int32)
+            scaled = total if answer.question == "count" else weighted
+            return pa.array(np.where(total == 0, 0.0, np.ldexp(scaled / when.weights, gap)))
+
+
+def _unweighted(size: int) -> list[Rows]:
+    return [Rows(slice(0, size), np.ones(size), np.zeros(size, np.int64))]

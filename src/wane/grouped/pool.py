@@ -1,0 +1,123 @@
+"""Pools: the states of all groups of a query in a few arrays, updated by one native pass over a batch.
+
+A summary has a pool of its own kind when one is written for it (:func:`make_pool`); any other is kept as one object a
+group by :class:`ObjectPool`, which is slow and always right.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from wane.decay import Forward, NoDecay, Pinned
+from wane.decay.base import Floats
+from wane.grouped.clock import Asked, Clock, measured_in_epoch
+from wane.grouped.query import Answer, Every, State
+from wane.registry import lookup
+from wane.summaries.base import Summary
+from wane.times import Nanoseconds, Ticks
+
+Ids = NDArray[np.int64]
+
+
+class Pool(ABC):
+    """The states of one :class:`~wane.plan.State` for all groups.
+
+    Args:
+        state: What is kept.
+        every: The epochs of the query, or None.
+        questions: What will be asked of it, so that it keeps no more than that needs.
+    """
+
+    def __init__(self, state: State, every: Every | None, questions: frozenset[str]) -> None:
+        self.state = state
+        self.every = every
+        self.questions = questions
+
+    @abstractmethod
+    def grow(self, groups: int) -> None:
+        """Make room for this many groups."""
+
+    @abstractmethod
+    def update(self, ids: Ids, clock: Clock | None, values: Floats | None) -> None:
+        """Add a batch.
+
+        Args:
+            ids: The group of each row; there is room for it.
+            clock: The rows' times, where the query has any.
+            values: The rows' values, all usable; None where whole rows are counted.
+        """
+
+    @abstractmethod
+    def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
+        """Answer a question for some groups.
+
+        Args:
+            answer: The question.
+            groups: The groups.
+            when: When each of them is asked.
+        """
+
+
+class ObjectPool(Pool):
+    """One summary object a group: the fallback for a summary without a pool of its own."""
+
+    def __init__(self, state: State, every: Every | None, questions: frozenset[str]) -> None:
+        super().__init__(state, every, questions)
+        self._spec = lookup(state.summary)
+        self._objects: dict[int, Summary] = {}
+
+    def grow(self, groups: int) -> None:
+        """Nothing to do: objects are made when their first row comes."""
+
+    def update(self, ids: Ids, clock: Clock | None, values: Floats | None) -> None:
+        """Sort the batch by group, and give each object its rows at once."""
+        order = np.argsort(ids, kind="stable")
+        items = np.ones(len(ids)) if values is None else values
+        for rows in np.split(order, np.flatnonzero(np.diff(ids[order])) + 1):
+            if not len(rows):
+                continue
+            group = int(ids[rows[0]])
+            if group not in self._objects:
+                self._objects[group] = self._empty(None if clock is None else clock.epoch(int(rows[0])))
+            times = None if clock is None else Ticks(clock.times.values[rows], clock.times.unit)
+            self._objects[group].update(items[rows], times)
+
+    def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
+        """Put the question to every object."""
+        found = []
+        for i, group in enumerate(groups.tolist()):
+            summary = self._objects.get(group)
+            if summary is None:  # every row of the group was dropped
+                summary = self._spec.make(NoDecay(), **dict(self.state.parameters))
+            arguments = dict(answer.arguments)
+            if answer.question not in self._spec.timeless and when.times:
+                arguments["now"] = Nanoseconds(when.times[when.place[i]])
+            found.append(getattr(summary, answer.question)(**arguments))
+        return pa.array(found)
+
+    def _empty(self, epoch: int | None) -> Summary:
+        state, every = self.state, self.every
+        decay, landmark = state.decay, state.landmark
+        if every is not None and epoch is not None and measured_in_epoch(state, every):
+            start = every.offset + epoch * every.length
+            if isinstance(decay, Forward):
+                landmark = start
+            else:
+                decay = Pinned(decay, start + every.length)
+        made: Summary = self._spec.make(
+            decay, None if landmark is None else Nanoseconds(landmark), **dict(state.parameters)
+        )
+        return made
+
+
+def make_pool(state: State, every: Every | None, questions: frozenset[str]) -> Pool:
+    """The pool for a state: of the summary's own kind, or the fallback."""
+    from wane.grouped.extrema_pool import ExtremaPool
+    from wane.grouped.moments_pool import MomentsPool
+
+    own: dict[str, type[Pool]] = {"moments": MomentsPool, "extrema": ExtremaPool}
+    return own.get(state.summary, ObjectPool)(state, every, questions)

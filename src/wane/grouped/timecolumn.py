@@ -1,0 +1,32 @@
+"""A query's time column: read as ticks, and written back in its own type."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from wane.times import PER_TICK, SECOND, Ticks, ticks
+
+
+def read(array: pa.Array) -> Ticks:
+    """The times of a column."""
+    return ticks(array)
+
+
+def write(
+    values: NDArray[np.int64], unit: str, kind: pa.DataType, missing: NDArray[np.bool_] | None = None
+) -> pa.Array:
+    """Ticks of a unit as a column of the type that the query's times have."""
+    if pa.types.is_timestamp(kind):
+        return (
+            pa.array(values, pa.int64(), mask=missing)
+            .cast(pa.timestamp(unit))
+            .cast(pa.timestamp(unit, kind.tz))
+            .cast(kind)
+        )
+    if pa.types.is_date(kind):
+        return pa.array(values, pa.int64(), mask=missing).cast(pa.timestamp(unit)).cast(kind)
+    if pa.types.is_floating(kind):
+        return pa.array(values * (PER_TICK[unit] / SECOND), mask=missing).cast(kind)
+    return pa.array(values * PER_TICK[unit] // SECOND, mask=missing).cast(kind)

@@ -1,0 +1,143 @@
+"""Runs a query in this process, over Arrow, pandas and Parquet: no JVM.
+
+>>> import pyarrow as pa
+>>> from wane import fn, local
+>>> table = pa.table({"t": [105, 107, 103, 108, 104], "v": [4, 8, 3, 6, 4]})
+>>> asked = local.group(table, time="t").agg(fn.count(decay="poly(2)", landmark=100), fn.mean("v", decay="poly(2)",
+...     landmark=100), now=110)
+>>> [round(x, 2) for x in asked.to_pylist()[0].values()]
+[1.63, 5.93]
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from wane.errors import BadInput, BadParameter
+from wane.expr import Expr
+from wane.fn import Fn
+from wane.grouped import Engine
+from wane.plan import Plan, build, check
+from wane.summaries.base import POLICIES
+from wane.times import instant
+
+BATCH = 1 << 20
+"""Rows of a batch, where the source does not say."""
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Rows with groups, waiting for what to ask; made by :func:`group`."""
+
+    source: Any
+    keys: tuple[str, ...]
+    time: str | None
+    every: Any
+    where: str | Expr | None
+    before: str
+
+    def plan(self, *fns: Fn) -> Plan:
+        """The plan of the query, checked as far as it can be without the source."""
+        return build(fns, self.keys, time=self.time, every=self.every, where=self.where)
+
+    def agg(self, *fns: Fn, now: Any = "latest") -> pa.Table:
+        """Ask, and compute: a table of epoch, keys and answers, ordered by epoch and keys.
+
+        What was dropped is in the table's metadata, as JSON under ``wane`` (:func:`dropped` reads it).
+
+        Args:
+            fns: What is asked, from :mod:`wane.fn`.
+            now: The time of the question where there are no epochs: a time, or ``"latest"``: the newest of the input.
+        """
+        plan = self.plan(*fns)
+        schema, batches = read(self.source, plan.columns)
+        check(plan, schema)
+        engine = Engine(plan, schema, self.before)
+        for batch in batches:
+            engine.update(batch)
+        at = None if isinstance(now, str) and now == "latest" else instant(now, "now")
+        table = engine.finish(at)
+        report = {"rows": engine.rows, "dropped": engine.dropped}
+        return table.replace_schema_metadata({"wane": json.dumps(report)})
+
+
+def group(
+    source: Any,
+    *keys: str,
+    every: Any = None,
+    time: str | None = None,
+    where: str | Expr | None = None,
+    before: str = "error",
+) -> Grouped:
+    """Group rows by epochs and keys, to ask something of every group.
+
+    Args:
+        source: An Arrow table, record batch or reader, a pandas or polars frame, anything else with an Arrow stream,
+            or a path, a glob or a list of paths of Parquet files.
+        keys: Columns to group by; null is a key of its own.
+        every: Epochs: the time column and a length, such as ``("time", "1 minute")``, and perhaps an offset.
+        time: The time column, where there are no epochs.
+        where: An expression; rows for which it is not 0 are kept, such as ``"len > 100"``.
+        before: What happens to a row before a landmark: ``"error"``, ``"drop"`` (counted) or ``"clamp"``.
+    """
+    for key in keys:
+        if not isinstance(key, str):
+            raise BadParameter(f"a key is a column's name, got {key!r}; write group(table, 'destIP')")
+    if before not in POLICIES:
+        raise BadParameter(f"before must be one of {', '.join(POLICIES)}, got {before!r}")
+    return Grouped(source, keys, time, every, where, before)
+
+
+def dropped(table: pa.Table) -> dict[str, int]:
+    """How many rows an answer does not count, by reason."""
+    report: dict[str, dict[str, int]] = json.loads((table.schema.metadata or {}).get(b"wane", b'{"dropped": {}}'))
+    return report["dropped"]
+
+
+def read(source: Any, columns: Iterable[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The schema of a source and its batches; of files, only the columns that are needed are read."""
+    if isinstance(source, (str, os.PathLike)) or (isinstance(source, (list, tuple)) and source and _are_paths(source)):
+        return _read_files(source, list(columns))
+    if isinstance(source, pa.RecordBatchReader):
+        return source.schema, iter(source)
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if type(source).__module__.partition(".")[0] == "pandas":
+        wanted = [name for name in columns if name in source.columns]
+        source = pa.Table.from_pandas(source[wanted], preserve_index=False)
+    elif not isinstance(source, pa.Table) and hasattr(source, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(source)
+        return reader.schema, iter(reader)
+    if not isinstance(source, pa.Table):
+        raise BadInput(
+            f"cannot read rows from a {type(source).__name__}; give an Arrow table or reader, a pandas or polars "
+            "frame, or the path of Parquet files"
+        )
+    return source.schema, iter(source.to_batches(max_chunksize=BATCH))
+
+
+def _read_files(source: Any, columns: list[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    import pyarrow.dataset as ds
+
+    paths = [os.fspath(source)] if isinstance(source, (str, os.PathLike)) else [os.fspath(path) for path in source]
+    found = [match for path in paths for match in (sorted(glob.glob(path)) if glob.has_magic(path) else [path])]
+    missing = [path for path in found if not os.path.exists(path)]
+    if missing or not found:
+        raise BadInput(f"there is no file {(missing or paths)[0]!r}; give the path or glob of Parquet files")
+    try:
+        data = ds.dataset(found[0] if len(found) == 1 else found, format="parquet")
+        wanted = [name for name in columns if name in data.schema.names]
+        return data.schema, data.to_batches(columns=wanted, batch_size=BATCH)
+    except (pa.ArrowInvalid, OSError) as why:
+        raise BadInput(f"{found[0]!r} cannot be read as Parquet: {why}") from why
+
+
+def _are_paths(source: Iterable[Any]) -> bool:
+    return all(isinstance(item, (str, os.PathLike)) for item in source)

@@ -1,0 +1,6 @@
+"""Plans: what is asked, turned into states and answers, and checked against the columns there are."""
+
+from wane.grouped.query import Answer, Every, Plan, State
+from wane.plan.build import build, check
+
+__all__ = ["Answer", "Every", "Plan", "State", "build", "check"]

@@ -1,0 +1,2 @@
+from .extrema import Extrema as Extrema
+from .moments import Moments as Moments

@@ -1,0 +1,403 @@
+"""What every summary has in common: its decay, its landmark, its clocklessness, its bytes.
+
+A summary keeps the weights of its items scaled by a power of two, ``weight = state * 2**exponent``. Bringing a state
+to another power is exact, so nothing overflows and nothing is lost by rescaling, after a million half-lives either.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wane import registry, serde
+from wane._jit import kernel
+from wane.decay import Decay, Forward, Landmark, NoDecay, Pinned, parse
+from wane.decay.base import Floats
+from wane.decay.weigh import Weighed, weigh
+from wane.errors import (
+    BadInput,
+    BadParameter,
+    BeforeLandmark,
+    CorruptState,
+    MergeRefused,
+    QueryInPast,
+    Unsupported,
+    WaneError,
+)
+from wane.times import PER_TICK, Nanoseconds, Ticks, instant, show, ticks
+
+LARGEST = math.ldexp(1.0, 400)
+"""Values and weights under this (2.6e120) are taken: a million of their squares still fit a double."""
+
+_LARGEST_BITS = int(np.float64(LARGEST).view(np.int64))
+
+POLICIES = ("error", "drop", "clamp")
+
+
+class Batch(NamedTuple):
+    """The accepted rows of one update."""
+
+    times: Ticks | None
+    weights: Floats | None
+    keep: NDArray[np.bool_] | None
+    size: int
+    span: tuple[int, int]
+
+
+class Summary(ABC):
+    """A small mergeable state that answers one family of questions with a stated guarantee.
+
+    Args:
+        decay: A decay or its text form; a backward one needs its time fixed first (:func:`wane.decay.pinned`).
+        landmark: The time that forward decay measures from. Exponential and no decay need none.
+        before: What happens to an item before the landmark: ``"error"`` refuses the update, ``"drop"`` counts and
+            drops it, ``"clamp"`` takes it as if it came at the landmark.
+    """
+
+    SPEC: ClassVar[registry.Spec]
+
+    def __init__(self, decay: str | Decay = "none", landmark: Any = None, *, before: str = "error") -> None:
+        self.decay = self._forward(parse(decay))
+        self.landmark = None if landmark is None else instant(landmark, "landmark")
+        if self.decay.needs_landmark and self.landmark is None:
+            raise BadParameter(
+                f"{self.decay} measures from a landmark, and none was given; add landmark= with a time at or before "
+                "the first item"
+            )
+        if before not in POLICIES:
+            raise BadParameter(f"before must be one of {', '.join(POLICIES)}, got {before!r}")
+        self.before = before
+        self.rows = 0
+        self.newest: int | None = None
+        self._dropped: dict[str, int] = {}
+
+    @abstractmethod
+    def update(self, items: Any, times: Any = None, weights: Any = None) -> Self:
+        """Add items: one, or a column of them, with their times and perhaps weights; gives the summary itself."""
+
+    @abstractmethod
+    def _parameters(self) -> dict[str, Any]:
+        """The further arguments that make an empty one like it, as values :class:`wane.serde.Writer` can write."""
+
+    @abstractmethod
+    def _write(self, writer: serde.Writer) -> None:
+        """Write the state."""
+
+    @abstractmethod
+    def _read(self, reader: serde.Reader) -> None:
+        """Read the state, checking every value."""
+
+    @abstractmethod
+    def _absorb(self, other: Self) -> None:
+        """Merge the state of `other`, which has the same parameters."""
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """How many rows were not counted, by reason: ``time``, ``value``, ``weight``, ``before_landmark``."""
+        return dict(self._dropped)
+
+    def merge(self, other: Self) -> Self:
+        """Add everything `other` has seen; `other` stays as it is. Refused where no honest merge exists."""
+        if type(other) is not type(self):
+            raise MergeRefused(f"a {type(self).__name__} merges with its like, not with a {type(other).__name__}")
+        mine, theirs = self._identity(), other._identity()
+        for name, value in mine.items():
+            if theirs[name] != value:
+                raise MergeRefused(
+                    f"{name} differs: {_say(value)} here, {_say(theirs[name])} there; only states over one {name} merge"
+                )
+        self._absorb(other)
+        self.rows += other.rows
+        if other.newest is not None:
+            self.newest = other.newest if self.newest is None else max(self.newest, other.newest)
+        for reason, count in other._dropped.items():
+            self._drop(reason, count)
+        return self
+
+    def to_bytes(self) -> bytes:
+        """The state as bytes, which :func:`wane.from_bytes` reads back."""
+        writer = serde.Writer()
+        writer.text(str(self.decay)).value(self.landmark).text(self.before).mapping(self._parameters())
+        writer.uint(self.rows).value(self.newest).mapping(self._dropped)
+        self._write(writer)
+        return serde.pack(self.SPEC.name, self.SPEC.version, self.digest(), writer.bytes())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read a state of this class; anything else is `CorruptState`."""
+        envelope = serde.unpack(data)
+        spec = cls.SPEC
+        if envelope.name != spec.name:
+            raise CorruptState(f"the state is of {envelope.name!r}, not of {spec.name!r}; read it with wane.from_bytes")
+        if envelope.version > spec.version:
+            raise CorruptState(
+                f"the state has version {envelope.version} of {spec.name!r}, this wane reads up to {spec.version}; "
+                "upgrade wane"
+            )
+        reader = serde.Reader(envelope.payload)
+        try:
+            decay, landmark, before = parse(reader.text()), _instant(reader.value()), reader.text()
+            found = cls(decay, landmark, before=before, **reader.mapping())
+            if found.digest() != envelope.digest:
+                raise CorruptState("the state's parameters do not fit their digest")
+            found.rows = reader.uint()
+            found.newest = _instant(reader.value())
+            found._dropped = {name: _count(count) for name, count in reader.mapping().items()}
+            found._read(reader)
+        except CorruptState:
+            raise
+        except (WaneError, ValueError, TypeError, KeyError, ArithmeticError) as why:
+            raise CorruptState(f"the state of {spec.name!r} cannot be used: {why}") from why
+        reader.done()
+        return found
+
+    def digest(self) -> bytes:
+        """Eight bytes that are the same for summaries that may merge."""
+        return serde.digest_of(self.SPEC.name, self.SPEC.version, self._identity())
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        return type(self).from_bytes(self.to_bytes())
+
+    def __repr__(self) -> str:
+        landmark = "" if self.landmark is None else f", landmark={show(self.landmark)}"
+        own = "".join(f", {name}={value!r}" for name, value in self._parameters().items() if value)
+        return f"<{type(self).__name__} decay={str(self.decay)!r}{landmark}{own}, {self.rows} rows>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as bytes."""
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    def _identity(self) -> dict[str, Any]:
+        """What two states must share to merge: under no or exponential decay, any landmark gives the same weights."""
+        landmark = self.landmark if self.decay.needs_landmark or self.before != "error" else None
+        return {"decay": str(self.decay), "landmark": landmark, "before": self.before, **self._parameters()}
+
+    def _forward(self, decay: Decay) -> Forward:
+        kinds = self.SPEC.decays
+        if isinstance(decay, Forward) and ("forward" in kinds or isinstance(decay, (NoDecay, Landmark, Pinned))):
+            return decay
+        wanted = "forward" if isinstance(decay, Forward) else "backward"
+        able = registry.takers(wanted)
+        instead = f"use {' or '.join(able)}" if able else "no summary here does"
+        fixed = (
+            "; where the time of the question is known ahead, fix it: decay=wane.decay.pinned(..., now=...)"
+            if wanted == "backward"
+            else ""
+        )
+        raise Unsupported(
+            f"{type(self).__name__} cannot take {str(decay)!r}: that needs a summary for {wanted} decay ({instead}){fixed}"
+        )
+
+    def _now(self, now: Any, historical: bool) -> tuple[float, int]:
+        """The weight that answers are divided by, ``g(now - L)``, as a double and a power of two."""
+        if now is None:
+            if isinstance(self.decay, (NoDecay, Landmark)):
+                return 1.0, 0
+            if not isinstance(self.decay, Pinned):
+                raise QueryInPast(
+                    f"this answer under {self.decay} depends on when it is asked; give now= a time, or now='latest' for "
+                    "the newest item's"
+                )
+            at = self.decay.now
+        elif isinstance(now, str) and now == "latest":
+            if self.newest is None:
+                return 1.0, 0
+            at = self.newest
+        else:
+            at = instant(now, "now")
+        if isinstance(self.decay, Pinned) and at != self.decay.now:
+            raise QueryInPast(f"{self.decay} was fixed for {show(self.decay.now)}, and now={show(at)} is another time")
+        if self.newest is not None and at < self.newest and not historical:
+            raise QueryInPast(
+                f"now={show(at)} is before the newest item, {show(self.newest)}, whose weight would pass 1; ask at or "
+                "after it, or add historical=True"
+            )
+        if self.decay.needs_landmark and self.landmark is not None and at < self.landmark:
+            raise QueryInPast(f"now={show(at)} is before the landmark {show(self.landmark)}")
+        weight, exponent = self.decay.at(at, self.landmark)
+        if weight == 0:
+            if self.rows == 0 or self.newest == at:
+                return 1.0, 0  # only items of weight 0 can be there: 0 of anything
+            raise QueryInPast(f"{self.decay} gives weight 0 to now={show(at)} itself; ask after the landmark")
+        return weight, exponent
+
+    def _drop(self, reason: str, count: int) -> None:
+        if count:
+            self._dropped[reason] = self._dropped.get(reason, 0) + count
+
+    def _accept(self, size: int, times: Any, weights: Any, valid: NDArray[np.bool_] | None = None) -> Batch:
+        """Check times and weights of a batch, count what is dropped, and note the newest time.
+
+        Args:
+            size: The number of items.
+            times: Their times, or None under no decay.
+            weights: Their weights, or None for 1.
+            valid: False where the item itself cannot be used, which is counted as ``value``.
+        """
+        column = self._times(times, size)
+        loads = None if weights is None else _weights(weights, size)
+        dropped: dict[str, int] = {}
+        keep: NDArray[np.bool_] | None = None
+        for reason, good in (
+            ("value", valid),
+            ("time", None if column is None else column.valid),
+            ("weight", None if loads is None else loads < LARGEST),
+        ):
+            if good is not None and not good.all():
+                keep = np.ones(size, np.bool_) if keep is None else keep
+                dropped[reason] = int((keep & ~good).sum())
+                keep &= good
+        if column is not None and keep is not None:
+            column = column.take(keep)
+        oldest = newest = 0
+        if column is not None and len(column):
+            oldest, newest = column.span()
+            if self.landmark is not None and oldest < self.landmark:
+                column, keep = self._before_landmark(column, keep, size, dropped)
+                oldest, newest = max(oldest, self.landmark), max(newest, self.landmark)
+            if len(column):
+                self.newest = newest if self.newest is None else max(self.newest, newest)
+        for reason, count in dropped.items():
+            self._drop(reason, count)
+        accepted = size if keep is None else int(keep.sum())
+        self.rows += accepted
+        return Batch(column, loads if keep is None or loads is None else loads[keep], keep, accepted, (oldest, newest))
+
+    def _weigh(self, batch: Batch) -> Iterator[Weighed]:
+        """The weights of the accepted rows, a chunk at a time."""
+        return weigh(self.decay, self.landmark, batch.size, batch.times, batch.span, batch.weights)
+
+    def _times(self, times: Any, size: int) -> Ticks | None:
+        if times is None:
+            if isinstance(self.decay, NoDecay):
+                return None
+            raise BadInput(f"{self.decay} weighs items by time, and no times were given; pass times=")
+        column = ticks(times)
+        if len(column) != size:
+            raise BadInput(f"{size} items came with {len(column)} times; give one time for each item")
+        return column
+
+    def _before_landmark(
+        self, column: Ticks, keep: NDArray[np.bool_] | None, size: int, dropped: dict[str, int]
+    ) -> tuple[Ticks, NDArray[np.bool_] | None]:
+        assert self.landmark is not None
+        values, base, per = column.since(self.landmark, *column.span())
+        late = values < base
+        if self.before == "error":
+            first = int(column.values[np.argmax(late)]) * column.per_tick
+            raise BeforeLandmark(
+                f"{int(late.sum())} of {size} items are before the landmark {show(self.landmark)}, the first at "
+                f"{show(first)}; choose an earlier landmark, or before='drop' or 'clamp'"
+            )
+        if self.before == "clamp":
+            unit = next(unit for unit, ns in PER_TICK.items() if ns == per)
+            return Ticks(np.maximum(values, base), unit), keep
+        dropped["before_landmark"] = int(late.sum())
+        keep = np.ones(size, np.bool_) if keep is None else keep
+        keep[np.flatnonzero(keep)[late]] = False
+        return column.take(~late), keep
+
+
+def from_bytes(data: bytes) -> Summary:
+    """Read a state of any registered summary; anything else is `CorruptState`."""
+    name = serde.unpack(data).name
+    if name not in registry.specs():
+        raise CorruptState(f"the state is of {name!r}, which is not registered here; install the package that brings it")
+    found: Summary = registry.lookup(name).make.from_bytes(data)
+    return found
+
+
+def is_scalar(items: Any) -> bool:
+    """Whether one item was given, and not a column."""
+    return isinstance(items, (str, bytes)) or not (hasattr(items, "__len__") or hasattr(items, "__arrow_c_stream__"))
+
+
+def ldexp(number: float, exponent: int) -> float:
+    """``number * 2**exponent``, which is inf where it is too large, as it is for every other operation."""
+    try:
+        return math.ldexp(number, max(exponent, -3000))
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+@kernel("int64(r_i8)")
+def _largest(bits: NDArray[np.int64]) -> int:
+    """The largest magnitude, as the bits of a double: they order like numbers, with infinities and NaN on top."""
+    most = np.int64(0)
+    for i in range(bits.shape[0]):
+        most = max(most, bits[i] & np.int64(0x7FFFFFFFFFFFFFFF))
+    return most
+
+
+def column_of(items: Any, what: str = "items") -> tuple[Floats, NDArray[np.bool_] | None]:
+    """Read a column of numbers as doubles, and where they can be used (finite, and under `LARGEST`), or None for all."""
+    numbers, missing = _numbers(items, what)
+    if missing is None and _largest(numbers.view(np.int64)) < _LARGEST_BITS:
+        return numbers, None
+    good = np.abs(numbers) < LARGEST
+    return numbers, good if missing is None else good & ~missing
+
+
+def _numbers(items: Any, what: str) -> tuple[Floats, NDArray[np.bool_] | None]:
+    missing = None
+    if type(items).__module__.partition(".")[0] == "pyarrow":
+        import pyarrow as pa
+
+        items = items.combine_chunks() if isinstance(items, pa.ChunkedArray) else items
+        if pa.types.is_decimal(items.type):
+            items = items.cast(pa.float64())
+        if items.null_count:
+            missing = items.is_null().to_numpy(zero_copy_only=False)
+            if not (pa.types.is_integer(items.type) or pa.types.is_floating(items.type) or pa.types.is_boolean(items.type)):
+                raise BadInput(f"{what} must be numbers, got Arrow type {items.type}; cast the column first")
+            items = items.cast(pa.float64())
+        items = items.to_numpy(zero_copy_only=False)
+    elif hasattr(items, "to_numpy"):
+        items = items.to_numpy()
+    try:
+        array = np.asarray(items)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)  # None becomes NaN
+    except (TypeError, ValueError) as why:
+        raise BadInput(f"{what} must be numbers: {why}") from None
+    if array.dtype.kind not in "fiub":
+        raise BadInput(f"{what} must be numbers, got dtype {array.dtype}; convert the column first")
+    if array.ndim != 1:
+        raise BadInput(f"{what} must have one dimension, got shape {array.shape}; ravel it or pass one column")
+    return np.ascontiguousarray(array, np.float64), missing
+
+
+def _weights(weights: Any, size: int) -> Floats:
+    loads, missing = _numbers(weights, "weights")
+    if len(loads) != size:
+        raise BadInput(f"{size} items came with {len(loads)} weights; give one weight for each item")
+    if missing is not None:
+        loads = np.where(missing, np.nan, loads)
+    if (loads < 0).any():
+        raise BadInput(f"a weight must be 0 or more, got {loads[np.argmax(loads < 0)]!r}; wane cannot take items away")
+    return loads
+
+
+def _instant(value: Any) -> Nanoseconds | None:
+    if value is not None and not isinstance(value, int):
+        raise CorruptState(f"the state holds {value!r} where a time must be")
+    return None if value is None else Nanoseconds(value)
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise CorruptState(f"the state holds {value!r} where a count must be")
+    return value
+
+
+def _say(value: Any) -> str:
+    return "none" if value is None else repr(value)
+
+
+__all__ = ["LARGEST", "Batch", "Summary", "column_of", "from_bytes", "is_scalar", "ldexp"]

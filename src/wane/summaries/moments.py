@@ -1,0 +1,272 @@
+"""Count, sum, mean, variance, and any algebraic sum, under any forward decay: Definition 5 and Theorem 1.
+
+The state is three weighted sums, all scaled by one power of two: the weights, the weighted values (each with the
+rounding error it has lost so far), and the weighted squares about the mean. The textbook form of the variance,
+``sum(v^2)/C - A^2``, cancels; squares about the mean do not, and two of them merge exactly like one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wane import serde
+from wane._jit import kernel
+from wane.decay import Decay, Frame
+from wane.errors import BadInput, BadParameter, CorruptState, UnknownName
+from wane.expr import Expr
+from wane.registry import Equality, Spec
+from wane.summaries.base import LARGEST, Summary, column_of, is_scalar, ldexp
+from wane.times import SECOND
+
+
+@kernel("UniTuple(float64, 3)(r_f8, r_f8)", reorder=True)
+def _chunk_sums(weights: NDArray[np.float64], values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Sum of weights, of weighted values, and of weighted squares about the mean, in two passes over one chunk."""
+    total = weighted = 0.0
+    for i in range(weights.shape[0]):
+        total += weights[i]
+        weighted += weights[i] * values[i]
+    if total == 0.0:
+        return 0.0, 0.0, 0.0
+    mean = weighted / total
+    squares = drift = 0.0
+    for i in range(weights.shape[0]):
+        off = values[i] - mean
+        squares += weights[i] * off * off
+        drift += weights[i] * off
+    return total, weighted, max(squares - drift * drift / total, 0.0)
+
+
+class Moments(Summary):
+    """Decayed count, sum, mean, variance, and sums of any expression of the value.
+
+    Exact but for rounding: to 1e-12 of the sum of `|weight * value|`, in any order of arrival, over any span. Constant
+    space; about 2 ns a row in bulk. Takes any forward decay, or a backward one whose time is fixed.
+
+    A value that is not a number under 2.6e120 is dropped and counted. An empty summary has count and sum 0, and mean
+    and variance NaN. The variance is that of the weights as probabilities (Section IV.A): ``sum(w (v - A)^2) / C``.
+
+    Args:
+        decay: A decay or its text form.
+        landmark: The time that decay measures from, where it needs one.
+        sums: Further sums, by name: expressions of the value `v` (:mod:`wane.expr`).
+        before: The policy for items before the landmark: ``"error"``, ``"drop"`` or ``"clamp"``.
+
+    >>> m = Moments("poly(2)", landmark=100, sums={"energy": "v ** 2"})
+    >>> m.update([4, 8, 3, 6, 4], times=[105, 107, 103, 108, 104]).rows
+    5
+    >>> round(m.count(now=110), 2), round(m.sum(now=110), 2), round(m.mean(), 2)
+    (1.63, 9.67, 5.93)
+    """
+
+    def __init__(
+        self,
+        decay: str | Decay = "none",
+        landmark: Any = None,
+        *,
+        sums: Mapping[str, str] | None = None,
+        before: str = "error",
+    ) -> None:
+        super().__init__(decay, landmark, before=before)
+        self._sums = {name: _expression(name, text) for name, text in sorted((sums or {}).items())}
+        self._exponent = 0
+        self._total = self._lost_total = 0.0
+        self._weighted = self._lost_weighted = 0.0
+        self._squares = 0.0
+        self._extra = dict.fromkeys(self._sums, 0.0)
+        self._frame = Frame(0)
+        self._reach = -math.inf  # no frame yet
+
+    def update(self, items: Any, times: Any = None, weights: Any = None) -> Self:
+        """Add one value, or a column of them, with their times and perhaps weights."""
+        if weights is None and (type(items) is float or type(items) is int):
+            kind = type(times)
+            if kind is float or kind is int:
+                return self._update_one(items, times)
+            return self._update_many([items], None if times is None else [times], None)
+        if is_scalar(items):
+            return self._update_many(
+                [items], None if times is None else [times], None if weights is None else [weights]
+            )
+        return self._update_many(items, times, weights)
+
+    def count(self, now: Any = None, *, historical: bool = False) -> float:
+        """The decayed count `C`: the sum of weights."""
+        return self._normalised(self._total + self._lost_total, now, historical)
+
+    def sum(self, now: Any = None, *, historical: bool = False) -> float:
+        """The decayed sum `S`: the sum of weighted values."""
+        return self._normalised(self._weighted + self._lost_weighted, now, historical)
+
+    def mean(self) -> float:
+        """The decayed average `A = S / C`, which does not depend on now; NaN when nothing has weight."""
+        total = self._total + self._lost_total
+        return (self._weighted + self._lost_weighted) / total if total else math.nan
+
+    def var(self) -> float:
+        """The decayed variance; NaN when nothing has weight."""
+        total = self._total + self._lost_total
+        return self._squares / total if total else math.nan
+
+    def std(self) -> float:
+        """The square root of the decayed variance."""
+        return math.sqrt(self.var())
+
+    def total(self, name: str, now: Any = None, *, historical: bool = False) -> float:
+        """The decayed sum of the expression called `name`."""
+        if name not in self._extra:
+            raise UnknownName(f"no sum is called {name!r}; there are {', '.join(self._extra) or 'none'} (see sums=)")
+        return self._normalised(self._extra[name], now, historical)
+
+    def _update_one(self, value: float, time: float) -> Self:
+        whole = int(time) if -9e9 < time < 9e9 else 0
+        if not whole and not -1 < time < 1 or not -LARGEST < value < LARGEST or self._extra:
+            return self._update_many([value], [time], None)
+        at = whole * SECOND + round((time - whole) * SECOND)
+        if self.landmark is not None and at < self.landmark:
+            return self._update_many([value], [time], None)
+        age = (at - self._frame.origin) / SECOND - self._frame.lag
+        if age > self._reach:
+            self._frame = self.decay.frame(at, self.landmark)
+            self._reach = self.decay.reach
+            age = self._frame.age(at)
+        weight, exponent = self.decay.point(age)
+        shift = exponent + self._frame.exponent - self._exponent
+        if shift:
+            if shift > 64 or not self._total:
+                self._rescale(self._exponent + shift)
+            else:
+                weight = math.ldexp(weight, max(shift, -3000))
+        self._add(weight, weight * value, 0.0)
+        self.rows += 1
+        if self.newest is None or at > self.newest:
+            self.newest = at
+        return self
+
+    def _update_many(self, items: Any, times: Any, weights: Any) -> Self:
+        values, good = column_of(items)
+        batch = self._accept(len(values), times, weights, good)
+        if batch.keep is not None:
+            values = values[batch.keep]
+        extras = {name: self._evaluate(name, expr, values) for name, expr in self._sums.items()}
+        for rows, loads, exponent in self._weigh(batch):
+            total, weighted, squares = _chunk_sums(loads, values[rows])
+            by = self._meet(exponent, total)
+            self._add(math.ldexp(total, by), math.ldexp(weighted, by), math.ldexp(squares, by))
+            for name, column in extras.items():
+                self._extra[name] += math.ldexp(math.fsum((loads * column[rows]).tolist()), by)
+        return self
+
+    def _evaluate(self, name: str, expr: Expr, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """An expression of the values; where it is no usable number, the row is left out of this sum and counted."""
+        found = expr.evaluate({"v": values})
+        bad = ~(np.abs(found) < LARGEST)
+        self._drop(f"sum {name}", int(bad.sum()))
+        return np.where(bad, 0.0, found) if bad.any() else found
+
+    def _add(self, total: float, weighted: float, squares: float) -> None:
+        """Add the sums of some rows, given at this state's power of two (Chan's merge; Neumaier's summation)."""
+        if not total:
+            return
+        mine = self._total + self._lost_total
+        if mine:
+            off = weighted / total - (self._weighted + self._lost_weighted) / mine
+            self._squares += squares + off * off * (total * (mine / (mine + total)))
+        else:
+            self._squares = squares
+        new = self._total + total
+        self._lost_total += (self._total - new) + total if self._total >= total else (total - new) + self._total
+        self._total = new
+        new = self._weighted + weighted
+        self._lost_weighted += (
+            (self._weighted - new) + weighted if abs(self._weighted) >= abs(weighted) else (weighted - new) + self._weighted
+        )
+        self._weighted = new
+
+    def _meet(self, exponent: int, total: float) -> int:
+        """Bring the state to the larger of two powers of two; gives the shift that sums at `exponent` still need."""
+        if not total:
+            return 0
+        if exponent > self._exponent or not self._total:
+            self._rescale(exponent)
+        return max(exponent - self._exponent, -3000)
+
+    def _rescale(self, exponent: int) -> None:
+        """Move the state to another power of two: exact, unless it becomes too small to matter."""
+        by = max(self._exponent - exponent, -3000) if self._total else 0
+        self._total = math.ldexp(self._total, by)
+        self._lost_total = math.ldexp(self._lost_total, by)
+        self._weighted = math.ldexp(self._weighted, by)
+        self._lost_weighted = math.ldexp(self._lost_weighted, by)
+        self._squares = math.ldexp(self._squares, by)
+        self._extra = {name: math.ldexp(value, by) for name, value in self._extra.items()}
+        self._exponent = exponent
+
+    def _normalised(self, scaled: float, now: Any, historical: bool) -> float:
+        weight, exponent = self._now(now, historical)
+        return ldexp(scaled / weight, self._exponent - exponent)
+
+    def _absorb(self, other: Self) -> None:
+        by = self._meet(other._exponent, other._total)
+        self._add(
+            math.ldexp(other._total + other._lost_total, by),
+            math.ldexp(other._weighted + other._lost_weighted, by),
+            math.ldexp(other._squares, by),
+        )
+        for name, value in other._extra.items():
+            self._extra[name] += math.ldexp(value, by)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"sums": {name: str(expr) for name, expr in self._sums.items()}}
+
+    def _write(self, writer: serde.Writer) -> None:
+        writer.int(self._exponent)
+        for number in self._numbers():
+            writer.float(number)
+
+    def _read(self, reader: serde.Reader) -> None:
+        self._exponent = reader.int()
+        self._total, self._lost_total, self._weighted, self._lost_weighted, self._squares = (
+            reader.finite() for _ in range(5)
+        )
+        self._extra = {name: reader.finite() for name in self._sums}
+        if self._total < 0 or self._squares < 0:
+            raise CorruptState("a sum of weights or of squares in the state is negative")
+
+    def _numbers(self) -> Iterable[float]:
+        yield from (self._total, self._lost_total, self._weighted, self._lost_weighted, self._squares)
+        yield from self._extra.values()
+
+
+def _expression(name: str, text: str) -> Expr:
+    expr = Expr.parse(text)
+    unknown = [column for column in expr.columns if column != "v"]
+    if unknown:
+        raise BadParameter(f"the sum {name!r} uses {unknown[0]!r}, and only the value v is there; write it in v")
+    return expr
+
+
+SPEC = Spec(
+    name="moments",
+    make=Moments,
+    version=1,
+    title="count, sum, mean, variance and any algebraic sum",
+    questions=("count", "sum", "mean", "var"),
+    timeless=("mean", "var"),
+    guarantee="exact, to 1e-12 of the sum of |weight * value|",
+    space="O(1): 48 bytes of sums, 150 on the wire",
+    time="O(1), about 2 ns a row in bulk",
+    paper="Forward Decay (ICDE 2009), Definition 5 and Theorem 1; errata: the shifted form of the variance",
+    equality=Equality.EQUAL,
+    decays=frozenset({"forward"}),
+    items="numbers",
+    parameters=({}, {"sums": {"energy": "v ** 2"}}),
+    functions=("count", "sum", "mean", "var", "std"),
+    state_bytes=lambda parameters: 512 + 512 * len(parameters.get("sums", {})),
+)
+Moments.SPEC = SPEC

@@ -1,0 +1,182 @@
+"""What laws are tried on: a summary with its parameters under a decay, and the answers it gives."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wane import decay as decays
+from wane.decay import Decay
+from wane.registry import Equality, Spec
+from wane.testing import oracles
+from wane.testing.oracles import Answer
+from wane.testing.streams import SPAN, START, Stream, edges, streams
+from wane.times import SECOND, Nanoseconds
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+EQUAL = 1e-12
+"""The relative error that the class of equality EQUAL allows."""
+
+
+def _steep(age: float) -> float:
+    return age * math.sqrt(age + 1.0)
+
+
+PINNED = Nanoseconds(START + 3 * 86400 * SECOND)
+"""The instant that pinned decays of :data:`DECAYS` are asked at."""
+
+
+def _decays() -> Mapping[str, Decay]:
+    texts = (
+        "none",
+        "exp(half_life=5m)",
+        "exp(rate=0.1)",
+        "exp(half_life=730d)",
+        "poly(2)",
+        "poly(0.5)",
+        "polynomial(1, 0, 2)",
+        "landmark",
+        "backward poly(1.5)",
+        "window(5m)",
+    )
+    made = {text: decays.parse(text) for text in texts}
+    made["user"] = decays.forward(_steep, name="wane.testing steep")
+    made["pinned"] = decays.pinned("backward poly(1.5)", now=PINNED)
+    return made
+
+
+DECAYS = _decays()
+"""One decay of each kind, by name; the laws are tried under each that a summary takes."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A summary with its parameters under a decay.
+
+    Attributes:
+        spec: The summary.
+        decay: The decay.
+        parameters: Its parameters beside the decay.
+        landmark: Where the decay measures from.
+        bounds: What a guaranteed answer may be off by, by question, relative to the oracle's scale; a question of a
+            summary of class GUARANTEED is held to the oracle only if it is here.
+    """
+
+    spec: Spec
+    decay: Decay
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    landmark: Nanoseconds | None = None
+    bounds: Mapping[str, float] = field(default_factory=dict)
+
+    def make(self, **changes: Any) -> Any:
+        """An empty summary, with some of its arguments changed."""
+        return self.spec.make(**{"decay": self.decay, "landmark": self.landmark, **self.parameters, **changes})
+
+    def fed(self, *given: Stream, **changes: Any) -> Any:
+        """A summary that has seen these streams, each in one update."""
+        made = self.make(**changes)
+        for stream in given:
+            made.update(stream.items, stream.times, stream.weights)
+        return made
+
+    @property
+    def until(self) -> Nanoseconds | None:
+        """The instant that no item may come after."""
+        return Nanoseconds(self.decay.now) if isinstance(self.decay, decays.Pinned) else None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether items may have weights."""
+        return "weights" in inspect.signature(self.spec.make.update).parameters
+
+    @property
+    def untimed(self) -> bool:
+        """Whether items need no times."""
+        return isinstance(self.decay, decays.NoDecay)
+
+    def streams(self, **limits: Any) -> SearchStrategy[Stream]:
+        """A strategy of streams that it takes; arguments go to :func:`wane.testing.streams`."""
+        return streams(**{**self._limits(), **limits})
+
+    def edges(self) -> Mapping[str, Stream]:
+        """The hand-made streams that it takes."""
+        start, until = self.landmark or START, self.until
+        return edges(items=self.spec.items, start=start, until=until, weighted=self.weighted)
+
+    def now(self, stream: Stream, later: int = 0) -> Nanoseconds:
+        """A time at which to ask about a stream: `later` nanoseconds after its newest item, or the pinned one."""
+        if self.until is not None:
+            return self.until
+        newest = stream.newest
+        return Nanoseconds(max(self.landmark or 0, START if newest is None else newest) + later)
+
+    def answers(self, summary: Any, now: Any, *, historical: bool = False) -> dict[str, Any]:
+        """The answers to all questions, by name; a named sum is asked as ``total`` with its name."""
+        spec = self.spec
+        known = {q: getattr(summary, q)() for q in spec.timeless}
+        extra = {"historical": True} if historical else {}
+        asked = {q: getattr(summary, q)(now=now, **extra) for q in spec.questions if q not in spec.timeless}
+        totals = {f"total {name}": summary.total(name, now=now, **extra) for name in self._sums}
+        return {**known, **asked, **totals}
+
+    def exact(self, stream: Stream, now: int | None, *, before: str = "error") -> dict[str, Answer]:
+        """The exact answers to those questions that have an oracle, by the names that :meth:`answers` gives."""
+        rows = oracles.rows(
+            stream, self.decay, now, self.landmark, before=before, numbers=self.spec.items == "numbers"
+        )
+        found = {q: oracles.ORACLES[q](rows) for q in self.spec.questions if q in oracles.ORACLES}
+        return found | {
+            f"total {name}": oracles.decayed_total(rows, _expression(text)) for name, text in self._sums.items()
+        }
+
+    def tolerance(self, question: str) -> float | None:
+        """What an answer may be off by, relative to the oracle's scale; None where nothing is known."""
+        return self.bounds.get(question) if self.spec.equality is Equality.GUARANTEED else EQUAL
+
+    @property
+    def _sums(self) -> Mapping[str, str]:
+        found: Mapping[str, str] = self.parameters.get("sums", {})
+        return found
+
+    def _limits(self) -> dict[str, Any]:
+        return {
+            "items": self.spec.items,
+            "start": self.landmark or START,
+            "until": self.until,
+            "timed": None if self.untimed else True,
+            "weighted": None if self.weighted else False,
+        }
+
+    def __str__(self) -> str:
+        parameters = ", ".join(self.parameters) or "plain"
+        return f"{self.spec.name} {parameters} {self.decay}"
+
+
+def cases(spec: Spec) -> Iterator[Case]:
+    """Every set of parameters of a summary, under each of :data:`DECAYS` that it takes."""
+    for parameters in spec.parameters:
+        for decay in DECAYS.values():
+            if takes(spec, decay):
+                yield Case(spec, decay, parameters, START if decay.needs_landmark else None)
+
+
+def takes(spec: Spec, decay: Decay) -> bool:
+    """Whether a summary takes a decay, by what its `SPEC` says."""
+    if isinstance(decay, decays.Forward):
+        fixed = isinstance(decay, (decays.NoDecay, decays.Landmark, decays.Pinned))
+        return "forward" in spec.decays or (fixed and "landmark" in spec.decays)
+    return "backward" in spec.decays
+
+
+def _expression(text: str) -> Callable[[Decimal], Decimal]:
+    """An expression of `v` over decimals; what is written alike in Python means the same."""
+    code = compile(text, "an expression", "eval")
+    return lambda v: Decimal(eval(code, {"__builtins__": {}}, {"v": v}))

@@ -1,0 +1,340 @@
+"""Exact answers, from the papers' definitions alone, to hold summaries against.
+
+Nothing here is shared with the library but the parameters of a decay: `g` and `f` are written down a second time,
+over decimals of 60 digits whose exponents do not end, and times are ints of nanoseconds. So a million half-lives are
+as exact as one. Slow is fine.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from wane import decay as decays
+from wane.decay import Decay
+from wane.testing.streams import Stream
+
+SECOND = 10**9
+
+USABLE = 2**400
+"""Values and weights of this size or more are dropped and counted by every summary."""
+
+_TINY = Decimal(2) ** -960
+"""What a double may lose to underflow, beside the largest weight or value."""
+
+_HUGE = Decimal(math.ldexp(2 - 2**-52, 1023))
+_EXACT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_LN2 = _EXACT.ln(Decimal(2))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One accepted row.
+
+    Attributes:
+        value: The item.
+        time: Its instant, or None.
+        weight: Its own weight times its decayed weight at now.
+        own: Its own weight.
+    """
+
+    value: Any
+    time: int | None
+    weight: Decimal
+    own: float
+
+
+@dataclass(frozen=True)
+class Exact:
+    """An exact number, and what an error in it is measured against.
+
+    Attributes:
+        value: The number; NaN where the question has no answer.
+        scale: What a relative error refers to.
+        floor: An error that doubles cannot avoid, from underflow.
+    """
+
+    value: Decimal
+    scale: Decimal = Decimal(0)
+    floor: Decimal = Decimal(0)
+
+    def accepts(self, answer: Any, tolerance: float) -> bool:
+        """Whether an answer is right to `tolerance` of the scale."""
+        if self.value.is_nan() or math.isnan(answer):
+            return self.value.is_nan() and math.isnan(answer)
+        with decimal.localcontext(_EXACT):
+            if math.isinf(answer):
+                return math.copysign(1, answer) * self.value > _HUGE * (1 - Decimal(tolerance))
+            return abs(Decimal(answer) - self.value) <= Decimal(tolerance) * self.scale + self.floor
+
+    def near(self, mine: Any, theirs: Any, tolerance: float) -> bool:
+        """Whether two answers are within `tolerance` of the scale of each other."""
+        if mine == theirs or (math.isnan(mine) and math.isnan(theirs)):
+            return True
+        if not (math.isfinite(mine) and math.isfinite(theirs)):
+            return False
+        with decimal.localcontext(_EXACT):
+            return abs(Decimal(mine) - Decimal(theirs)) <= Decimal(tolerance) * self.scale + 2 * self.floor
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The items that may be the answer: one, but for ties that rounding may break either way; none for nothing."""
+
+    allowed: frozenset[tuple[Any, int | None]]
+
+    def accepts(self, answer: Any, tolerance: float) -> bool:  # noqa: ARG002 -- called like Exact's
+        """Whether an answer, a value with its time, is one of them."""
+        return not self.allowed if answer is None else tuple(answer) in self.allowed
+
+    def near(self, mine: Any, theirs: Any, tolerance: float) -> bool:
+        """Whether both are."""
+        return self.accepts(mine, tolerance) and self.accepts(theirs, tolerance)
+
+
+Answer = Exact | Choice
+Rows = Sequence[Row]
+
+
+def rows(
+    stream: Stream,
+    decay: Decay,
+    now: int | None = None,
+    landmark: int | None = None,
+    *,
+    before: str = "error",
+    numbers: bool = True,
+) -> list[Row]:
+    """The rows that a summary must accept, with their exact weights at `now`.
+
+    Args:
+        stream: The rows given.
+        decay: The decay.
+        now: The instant of the question; None where it does not matter.
+        landmark: The landmark.
+        before: The policy for rows before the landmark.
+        numbers: Whether items are numbers, so that NaN, infinities and huge ones are dropped.
+    """
+    loads = [1.0] * len(stream) if stream.weights is None else stream.weights.tolist()
+    found = []
+    with decimal.localcontext(_EXACT):
+        weigh = _weigher(decay, now, landmark)
+        known: dict[int | None, Decimal] = {}
+        for value, time, own in zip(stream.items.tolist(), stream.instants, loads, strict=True):
+            lost = stream.times is not None and time is None
+            if lost or (numbers and not abs(value) < USABLE) or not own < USABLE:
+                continue
+            at: int | None = time
+            if at is not None and landmark is not None and at < landmark:
+                if before == "error":
+                    raise ValueError(f"{at} is before the landmark {landmark}; give an earlier one, or another policy")
+                if before == "drop":
+                    continue
+                at = landmark
+            if at not in known:
+                known[at] = weigh(at)
+            found.append(Row(value, at, known[at] * Decimal(own), own))
+    return found
+
+
+def decayed_count(given: Rows) -> Exact:
+    """``C``, the sum of weights (Definition 5)."""
+    with decimal.localcontext(_EXACT):
+        weight = _sum(row.weight for row in given)
+        return Exact(weight, weight, _TINY * _heaviest(given))
+
+
+def decayed_sum(given: Rows) -> Exact:
+    """``S``, the sum of weighted values (Definition 5); an error refers to the sum of their magnitudes."""
+    return decayed_total(given, lambda value: value)
+
+
+def decayed_mean(given: Rows) -> Exact:
+    """``A = S / C`` (Definition 5); an error refers to the mean magnitude."""
+    with decimal.localcontext(_EXACT):
+        found = _mean(given)
+        return Exact(Decimal("NaN")) if found is None else Exact(*found, _TINY * _largest(given))
+
+
+def decayed_var(given: Rows) -> Exact:
+    """``V = sum(w (v - A)^2) / C``, the variance with weights as probabilities (section IV.A).
+
+    What doubles can give depends on how well they know the mean: with `M` the mean magnitude, and the mean off by some
+    ulps `d` of it, `V` is off by ``2 d sqrt(V) + d^2``. So an error refers to ``V + M sqrt(V) + M^2 / 2^50``.
+    """
+    with decimal.localcontext(_EXACT):
+        found = _mean(given)
+        if found is None:
+            return Exact(Decimal("NaN"))
+        mean, size = found
+        weight = _sum(row.weight for row in given)
+        value = _sum(row.weight * (Decimal(row.value) - mean) ** 2 for row in given) / weight
+        return Exact(value, value + size * value.sqrt() + size * size / 2**50, _TINY * _largest(given) ** 2)
+
+
+def decayed_total(given: Rows, of: Callable[[Decimal], Decimal]) -> Exact:
+    """The decayed sum of an expression of the value (Theorem 1), without the rows where it is no usable number."""
+    with decimal.localcontext(_EXACT):
+        parts = [(row.weight, part) for row in given if abs(part := of(Decimal(row.value))) < USABLE]
+        value = _sum(weight * part for weight, part in parts)
+        scale = _sum(weight * abs(part) for weight, part in parts)
+        largest = max((abs(part) for _, part in parts), default=Decimal(0))
+        return Exact(value, scale, _TINY * _heaviest(given) * max(largest, _largest(given)))
+
+
+def smallest(given: Rows) -> Exact:
+    """The smallest ``w v`` (Definition 6)."""
+    return _extreme(given, min)
+
+
+def largest(given: Rows) -> Exact:
+    """The largest ``w v`` (Definition 6)."""
+    return _extreme(given, max)
+
+
+def smallest_item(given: Rows) -> Choice:
+    """The item of the smallest ``w v``; of ties the newest, then the one of the largest value."""
+    return _choice(given, -1)
+
+
+def largest_item(given: Rows) -> Choice:
+    """The item of the largest ``w v``; of ties the newest, then the one of the largest value."""
+    return _choice(given, 1)
+
+
+ORACLES: Mapping[str, Callable[..., Answer]] = {
+    "count": decayed_count,
+    "sum": decayed_sum,
+    "mean": decayed_mean,
+    "var": decayed_var,
+    "total": decayed_total,
+    "min": smallest,
+    "max": largest,
+    "argmin": smallest_item,
+    "argmax": largest_item,
+}
+"""The exact answer to each question, from rows with their weights; ``total`` takes the expression too."""
+
+
+def _sum(numbers: Iterable[Decimal]) -> Decimal:
+    return sum(numbers, Decimal(0))
+
+
+def _mean(given: Rows) -> tuple[Decimal, Decimal] | None:
+    """The mean and the mean magnitude, where anything has weight."""
+    weight = _sum(row.weight for row in given)
+    if not weight:
+        return None
+    values = [(row.weight, Decimal(row.value)) for row in given]
+    return _sum(w * v for w, v in values) / weight, _sum(w * abs(v) for w, v in values) / weight
+
+
+def _heaviest(given: Rows) -> Decimal:
+    return Decimal(max((row.own for row in given), default=0.0))
+
+
+def _largest(given: Rows) -> Decimal:
+    return Decimal(max([1.0, *(abs(row.value) for row in given)]))
+
+
+def _extreme(given: Rows, choose: Callable[[Iterable[Decimal]], Decimal]) -> Exact:
+    if not given:
+        return Exact(Decimal("NaN"))
+    with decimal.localcontext(_EXACT):
+        value = choose([row.weight * Decimal(row.value) for row in given])
+        return Exact(value, abs(value), Decimal(2) ** -1074)
+
+
+def _choice(given: Rows, side: int) -> Choice:
+    """The rows whose product is the extreme one, or within rounding of it.
+
+    Rows of one weight and one value tie exactly, and so do products of 0: of those only the newest is right.
+    """
+    if not given:
+        return Choice(frozenset())
+    with decimal.localcontext(_EXACT):
+        products = [side * row.weight * Decimal(row.value) for row in given]
+        best = max(products)
+        slack = abs(best) * Decimal("1e-12")
+        tied: dict[Any, tuple[int, Any]] = {}
+        for row, product in zip(given, products, strict=True):
+            if product >= best - slack:
+                alike = (row.weight, row.own, row.value) if best else None
+                age = (-(2**80) if row.time is None else row.time, row.value)
+                tied[alike] = max(tied.get(alike, age), age)
+    return Choice(frozenset((value, None if time == -(2**80) else time) for time, value in tied.values()))
+
+
+def _weigher(decay: Decay, now: int | None, landmark: int | None) -> Callable[[int | None], Decimal]:
+    """Weight as a function of an item's instant: Definition 2 or 3."""
+    if isinstance(decay, decays.NoDecay):
+        return lambda time: Decimal(1)
+    if isinstance(decay, decays.Pinned):
+        decay, now = decay.decay, decay.now
+    if isinstance(decay, decays.Exponential):  # forward and backward: any landmark gives the same weights
+        rate = _LN2 * SECOND / decay.half_life if decay.half_life else Decimal(decay.rate or 0)
+        return lambda time: (rate * _seconds(time, now or 0)).exp()
+    if isinstance(decay, decays.Forward):
+        g, start = _g(decay), landmark or 0
+        top = Decimal(1) if now is None else g(_seconds(now, start))
+        return lambda time: g(_seconds(time, start)) / top if top else Decimal(0)
+    if now is None:
+        raise ValueError(f"{decay} has no weights without a now; give one")
+    f, asked = _f(decay), now
+    return lambda time: f(-_seconds(time, asked)) / f(Decimal(0))
+
+
+def _seconds(time: int | None, origin: int) -> Decimal:
+    if time is None:
+        raise ValueError("an item without a time has no weight under this decay; give times")
+    return Decimal(time - origin) / SECOND
+
+
+def _g(decay: Decay) -> Callable[[Decimal], Decimal]:
+    """``g`` of the seconds since the landmark (section III)."""
+    if isinstance(decay, decays.Landmark):
+        return lambda n: Decimal(n > 0)
+    if isinstance(decay, decays.Poly):
+        beta = Decimal(decay.beta)
+        return lambda n: n**beta if n else Decimal(0)
+    if isinstance(decay, decays.Polynomial):
+        terms, unit = decay.coefficients, Decimal(decay.unit) / SECOND
+        return lambda n: _sum(Decimal(c) * (n / unit) ** k for k, c in enumerate(terms) if n or not k)
+    if isinstance(decay, decays.CustomForward):
+        return _users(decay)
+    raise TypeError(f"there is no exact form of {decay}; add it to wane.testing.oracles")
+
+
+def _f(decay: Decay) -> Callable[[Decimal], Decimal]:
+    """``f`` of age in seconds (section II.A)."""
+    if isinstance(decay, decays.SlidingWindow):
+        length = Decimal(decay.length) / SECOND
+        return lambda a: Decimal(a < length)
+    if isinstance(decay, decays.BackwardPoly):
+        unit, alpha = Decimal(decay.unit) / SECOND, Decimal(decay.alpha)
+        return lambda a: (a / unit + 1) ** -alpha
+    if isinstance(decay, decays.SuperExponential):
+        half = Decimal(decay.half_life or 0) / SECOND
+        rate = _LN2 / half**2 if half else Decimal(decay.rate or 0)
+        return lambda a: (-rate * a * a).exp()
+    if isinstance(decay, decays.SubPoly):
+        unit = Decimal(decay.unit) / SECOND
+        return lambda a: 1 / (1 + (1 + a / unit).ln())
+    if isinstance(decay, decays.CustomBackward):
+        return _users(decay)
+    raise TypeError(f"there is no exact form of {decay}; add it to wane.testing.oracles")
+
+
+def _users(decay: decays.CustomForward | decays.CustomBackward) -> Callable[[Decimal], Decimal]:
+    """A user's function is one of doubles: its own results are the definition."""
+    unit = Decimal(decay.unit) / SECOND
+
+    def users(n: Decimal) -> Decimal:
+        found = decay.func(float(n / unit))
+        return Decimal(found).exp() if decay.log else Decimal(found)
+
+    return users

@@ -1,0 +1,314 @@
+"""The grouped engine against exact arithmetic in fractions, which shares no code with it."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from wane import decay, fn, local
+from wane.errors import BadInput, BadParameter, BeforeLandmark, QueryInPast, Unsupported
+
+SECOND = 10**9
+EXACT = {
+    "none": lambda age, length: Fraction(1),
+    "poly(2)": lambda age, length: Fraction(age) ** 2 / Fraction(length) ** 2,
+    "polynomial(1, 0, 2)": lambda age, length: (1 + 2 * Fraction(age) ** 2) / (1 + 2 * Fraction(length) ** 2),
+    "landmark": lambda age, length: Fraction(age > 0),
+    "exp(half_life=10s)": lambda age, length: Fraction(2.0 ** (float(age - length) / 10)),
+    "window(20s)": lambda age, length: Fraction(length - age < 20),
+    "backward poly(1)": lambda age, length: 1 / (1 + Fraction(length - age)),
+}
+"""The weight of an item `age` seconds after the start of an epoch of `length` seconds, asked at its end."""
+
+
+def trace(rows, seed=0, groups=7):
+    rng = np.random.default_rng(seed)
+    times = 1_763_500_000 * SECOND + rng.integers(0, 300 * SECOND, rows)
+    return pa.table(
+        {
+            "time": pa.array(times).cast(pa.timestamp("ns", "UTC")),
+            "key": pa.array(rng.integers(0, groups, rows)).cast(pa.string()),
+            "value": pa.array(np.where(rng.random(rows) < 0.1, np.nan, rng.normal(3, 5, rows)), from_pandas=True),
+        }
+    )
+
+
+def exact(table, weigh, length):
+    """Every answer for every (epoch, key), in fractions."""
+    found = {}
+    times = table["time"].cast(pa.int64()).to_pylist()
+    for t, key, value in zip(times, table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
+        epoch, into = divmod(t, length * SECOND)
+        weight = weigh(Fraction(into, SECOND), length)
+        group = found.setdefault((epoch * length * SECOND, key), {"rows": [], "count": Fraction(0)})
+        group["count"] += weight
+        if value is not None:
+            group["rows"].append((weight, Fraction(value), t))
+    for group in found.values():
+        rows = group["rows"]
+        total = sum(w for w, _, _ in rows)
+        group["sum"] = sum(w * v for w, v, _ in rows)
+        group["scale"] = sum(w * abs(v) for w, v, _ in rows)
+        group["mean"] = group["sum"] / total if total else None
+        group["var"] = sum(w * (v - group["mean"]) ** 2 for w, v, _ in rows) / total if total else None
+        group["max"] = max((w * v for w, v, _ in rows), default=None)
+        group["min"] = min((w * v for w, v, _ in rows), default=None)
+    return found
+
+
+def asked(name):
+    return [
+        fn.count(decay=name),
+        fn.sum("value", decay=name).alias("sum"),
+        fn.mean("value", decay=name).alias("mean"),
+        fn.var("value", decay=name).alias("var"),
+        fn.std("value", decay=name).alias("std"),
+        fn.max("value", decay=name).alias("max"),
+        fn.min("value", decay=name).alias("min"),
+        fn.argmax("value", decay=name).alias("argmax"),
+    ]
+
+
+def close(ours, true, scale):
+    return abs(Fraction(ours) - true) <= Fraction(1e-12) * scale
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_answers_by_epoch_equal_exact_arithmetic(name):
+    table = trace(3000)
+    oracle = exact(table, EXACT[name], 60)
+    answers = local.group(table, "key", every=("time", "1 minute")).agg(*asked(name)).to_pylist()
+    assert len(answers) == len(oracle)
+    for row in answers:
+        true = oracle[row["epoch"].value if hasattr(row["epoch"], "value") else _ns(row["epoch"]), row["key"]]
+        assert close(row["count"], true["count"], true["count"])
+        assert close(row["sum"], true["sum"], true["scale"])
+        if true["mean"] is None:
+            assert math.isnan(row["mean"])
+            continue
+        assert close(row["max"], true["max"], true["scale"])
+        assert close(row["min"], true["min"], true["scale"])
+        total = sum(w for w, _, _ in true["rows"])
+        assert close(row["mean"], true["mean"], true["scale"] / total)
+        assert close(row["var"], true["var"], true["var"] + abs(true["mean"]) ** 2)
+        assert row["std"] == pytest.approx(math.sqrt(row["var"]))
+        best = [v for w, v, _ in true["rows"] if w * v == true["max"]]
+        assert true["max"] == 0 or Fraction(row["argmax"]["value"]) in best
+
+
+def _ns(moment):
+    return int(np.datetime64(moment.replace(tzinfo=None), "ns").astype(np.int64))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_answers_do_not_depend_on_batches_or_order(name):
+    table = trace(2000, seed=1)
+    plain = local.group(table, "key", every=("time", "1 minute")).agg(*asked(name))
+    shuffled = table.take(np.random.default_rng(2).permutation(len(table)))
+    for size in (1, 97, 2000):
+        reader = pa.RecordBatchReader.from_batches(table.schema, shuffled.to_batches(max_chunksize=size))
+        again = local.group(reader, "key", every=("time", "1 minute")).agg(*asked(name))
+        assert again.select(["epoch", "key"]) == plain.select(["epoch", "key"])
+        for column in ("max", "min", "argmax"):
+            assert again[column] == plain[column], column
+        for column in ("count", "sum", "mean", "var", "std"):
+            np.testing.assert_allclose(again[column].to_numpy(), plain[column].to_numpy(), rtol=1e-11, atol=1e-11)
+
+
+def test_the_query_of_the_paper_gives_its_figure():
+    # Section IV.A: sum(len * (time % 60)^2) / 3600 by minute
+    table = pa.table({"time": [60, 65, 119, 120, 150], "len": [10, 20, 30, 40, 50]})
+    ours = local.group(table, every=("time", 60)).agg(fn.sum("len", decay="poly(2)").alias("s")).to_pylist()
+    spelled = [sum(n * (t % 60) ** 2 for t, n in rows) / 3600 for rows in ([(60, 10), (65, 20), (119, 30)], [(120, 40), (150, 50)])]
+    assert [row["s"] for row in ours] == pytest.approx(spelled, rel=1e-14)
+    assert [row["epoch"] for row in ours] == [60, 120]
+
+
+def test_a_group_that_is_old_keeps_its_ratios():
+    # One group stops a million half-lives before the other: its count is 0.0, its mean and variance are not.
+    times = [0, 1, 2, 1_000_000]
+    table = pa.table({"t": times, "k": ["old", "old", "old", "new"], "v": [1.0, 2.0, 4.0, 7.0]})
+    name = "exp(half_life=1s)"
+    fns = [fn.count(decay=name), fn.mean("v", decay=name).alias("mean"), fn.var("v", decay=name).alias("var")]
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]):
+        new, old = local.group(table.take(order), "k", time="t").agg(*fns).to_pylist()
+        assert (new["count"], new["mean"], new["var"]) == (1.0, 7.0, 0.0)
+        assert old["count"] == 0.0
+        weights = np.array([0.25, 0.5, 1.0])
+        mean = (weights * [1, 2, 4]).sum() / weights.sum()
+        assert old["mean"] == pytest.approx(mean, rel=1e-14)
+        assert old["var"] == pytest.approx((weights * (np.array([1, 2, 4]) - mean) ** 2).sum() / weights.sum(), rel=1e-13)
+
+
+def test_an_old_product_that_underflows_does_not_beat_a_negative_one():
+    table = pa.table({"t": [0, 1_000_000], "k": ["a", "a"], "v": [5.0, -1.0]})
+    row = local.group(table, "k", time="t").agg(
+        fn.max("v", decay="exp(half_life=1s)").alias("max"),
+        fn.argmax("v", decay="exp(half_life=1s)").alias("argmax"),
+        fn.min("v", decay="exp(half_life=1s)").alias("min"),
+    ).to_pylist()[0]
+    assert row["argmax"] == {"value": 5.0, "time": 0}
+    assert (row["max"], row["min"]) == (0.0, -1.0)
+    both = pa.table({"t": [0, 1_000_000], "k": ["a", "a"], "v": [-5.0, -1.0]})
+    row = local.group(both, "k", time="t").agg(fn.argmax("v", decay="exp(half_life=1s)").alias("argmax")).to_pylist()[0]
+    assert row["argmax"] == {"value": -5.0, "time": 0}  # nearly 0, so the larger
+
+
+def test_every_source_gives_the_same_answers(tmp_path):
+    table = trace(1000)
+    pq.write_table(table.slice(0, 400), tmp_path / "a.parquet")
+    pq.write_table(table.slice(400), tmp_path / "b.parquet")
+    fns = [fn.count(decay="poly(2)"), fn.mean("value", decay="poly(2)")]
+
+    def run(source):
+        return local.group(source, "key", every=("time", "1 minute")).agg(*fns)
+
+    plain = run(table)
+    sources = [
+        table.combine_chunks().to_batches()[0],
+        pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=100)),
+        table.to_pandas(),
+        pl.from_arrow(table),
+        str(tmp_path / "*.parquet"),
+        [tmp_path / "a.parquet", tmp_path / "b.parquet"],
+        tmp_path,
+    ]
+    for source in sources:
+        again = run(source)
+        assert again["count"].to_numpy() == pytest.approx(plain["count"].to_numpy(), rel=1e-12)
+        assert again["mean_value"].to_numpy() == pytest.approx(plain["mean_value"].to_numpy(), rel=1e-12)
+        assert again["key"].to_pylist() == plain["key"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("s"), pa.timestamp("us", "Asia/Tokyo"), pa.int64(), pa.float64(), pa.date32()]
+)
+def test_the_epoch_has_the_time_columns_own_type(kind):
+    def column(days):
+        seconds = pa.array([day * 86_400 for day in days])
+        return seconds.cast(kind) if kind in (pa.int64(), pa.float64()) else seconds.cast(pa.timestamp("s")).cast(kind)
+
+    answer = local.group(pa.table({"t": column([0, 1, 2, 3, 4])}), every=("t", "2d")).agg(fn.count())
+    assert answer["epoch"].combine_chunks() == column([0, 2, 4])
+    assert answer["count"].to_pylist() == [2.0, 2.0, 1.0]
+
+
+def test_epochs_have_an_offset_and_reach_before_1970():
+    table = pa.table({"t": [-61, -1, 0, 29, 30]})
+    answer = local.group(table, every=("t", "1m", "30s")).agg(fn.count())
+    assert answer.to_pylist() == [
+        {"epoch": -90, "count": 1.0},
+        {"epoch": -30, "count": 3.0},
+        {"epoch": 30, "count": 1.0},
+    ]
+
+
+def test_rows_that_cannot_be_counted_are_counted_as_dropped():
+    table = pa.table(
+        {"t": pa.array([1, None, 3, 4], pa.int64()), "v": pa.array([1.0, 2.0, None, float("nan")]), "u": [1, 2, 3, 4]}
+    )
+    answer = local.group(table, time="t").agg(fn.count(), fn.sum("v"), fn.sum("u"))
+    assert answer.to_pylist() == [{"count": 3.0, "sum_v": 1.0, "sum_u": 8.0}]
+    assert local.dropped(answer) == {"time": 1, "value of v": 2}
+
+
+def test_the_policy_for_rows_before_a_landmark():
+    table = pa.table({"t": [95, 100, 105, 110], "v": [1, 2, 3, 4]})
+    ask = fn.sum("v", decay="poly(1)", landmark=100).alias("s")
+    with pytest.raises(BeforeLandmark, match="1 rows are before the landmark 100"):
+        local.group(table, time="t").agg(ask, now=110)
+    kept = local.group(table, time="t", before="drop").agg(ask, now=110)
+    assert kept.to_pylist() == [{"s": 3 * 0.5 + 4}]
+    assert local.dropped(kept) == {"before_landmark": 1}
+    assert local.group(table, time="t", before="clamp").agg(ask, now=110).to_pylist() == [{"s": 3 * 0.5 + 4}]
+
+
+def test_now_is_the_newest_time_unless_it_is_given():
+    table = pa.table({"t": [0, 10], "v": [1.0, 1.0]})
+    ask = fn.count(decay="exp(half_life=10s)")
+    assert local.group(table, time="t").agg(ask).to_pylist() == [{"count": 1.5}]
+    assert local.group(table, time="t").agg(ask, now=20).to_pylist() == [{"count": 0.75}]
+    with pytest.raises(QueryInPast, match="now=5 is before the newest row, 10"):
+        local.group(table, time="t").agg(ask, now=5)
+
+
+def test_where_keeps_the_rows_for_which_it_is_true():
+    table = pa.table({"v": [1, 2, None, 4], "w": [1, 1, 1, 1]})
+    assert local.group(table, where="v > 1").agg(fn.sum("w")).to_pylist() == [{"sum_w": 2.0}]
+
+
+def test_an_empty_input_gives_no_groups():
+    table = trace(0)
+    answer = local.group(table, "key", every=("time", "1m")).agg(fn.count(), fn.argmax("value"))
+    assert answer.num_rows == 0
+    assert answer.column_names == ["epoch", "key", "count", "argmax_value"]
+
+
+def test_a_users_own_decay_runs_in_the_engine():
+    g = decay.forward(lambda n: n * n, name="squared-in-engine")
+    table = trace(500)
+    query = local.group(table, "key", every=("time", "1m"))
+    own = query.agg(fn.sum("value", decay=g).alias("s"))["s"].to_numpy()
+    assert own == pytest.approx(query.agg(fn.sum("value", decay="poly(2)").alias("s"))["s"].to_numpy(), rel=1e-12)
+
+
+def test_two_questions_to_one_summary_keep_one_state():
+    plan = local.group(trace(1), "key", every=("time", "1m")).plan(
+        fn.mean("value", decay="poly(2)"),
+        fn.var("value", decay="poly(2)"),
+        fn.mean("value").alias("plain"),
+        fn.max("value"),
+    )
+    assert [str(state) for state in plan.states] == [
+        "moments(value) decay poly(2)",
+        "moments(value) decay none",
+        "extrema(value) decay none",
+    ]
+    assert [answer.state for answer in plan.answers] == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("ask", "options", "error", "says"),
+    [
+        (lambda: [fn.sum("nothing")], {}, BadInput, "there is no column 'nothing'"),
+        (lambda: [fn.sum("key")], {}, BadInput, "column 'key' must hold numbers, and is string"),
+        (lambda: [fn.count(decay="poly(2)")], {"time": "time"}, BadParameter, "poly\\(2\\) measures from a landmark"),
+        (lambda: [fn.count(decay="poly(2)")], {}, BadParameter, "weighs rows by time; name the column"),
+        (lambda: [fn.count(decay="window(5m)")], {"time": "time"}, Unsupported, "needs the time of the question"),
+        (lambda: [fn.count(decay="expo")], {}, BadParameter, "did you mean exp"),
+        (lambda: [fn.count(), fn.count()], {}, BadParameter, "two columns of the answer are called 'count'"),
+        (lambda: [fn.count().alias("key")], {}, BadParameter, "called 'key'"),
+        (lambda: [], {}, BadParameter, "nothing is asked for"),
+        (lambda: ["count"], {}, BadParameter, "an answer is described by wane.fn"),
+        (lambda: [fn.count()], {"every": "1m"}, BadParameter, "every is a column and a length"),
+        (lambda: [fn.count()], {"every": ("time", "-1m")}, BadParameter, "an epoch must be longer than 0"),
+        (lambda: [fn.count()], {"every": ("value", "1m"), "time": "time"}, BadParameter, "give one of them"),
+        (lambda: [fn.count()], {"every": ("key", "1m")}, BadInput, "must hold times"),
+        (lambda: [fn.sum(5)], {}, BadParameter, "asked of a column's name"),
+        (lambda: [fn.sum(None)], {}, BadParameter, "sum needs a column"),
+    ],
+)
+def test_a_wrong_query_is_refused_when_it_is_built(ask, options, error, says):
+    with pytest.raises(error, match=says):
+        local.group(trace(3), "key", **options).agg(*ask())
+
+
+def test_a_wrong_source_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="there is no file"):
+        local.group(tmp_path / "none.parquet").agg(fn.count())
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(BadInput, match="cannot be read as Parquet"):
+        local.group(tmp_path / "bad.parquet").agg(fn.count())
+    with pytest.raises(BadInput, match="cannot read rows from a int"):
+        local.group(5).agg(fn.count())
+
+
+def test_the_pandas_index_and_zone_survive():
+    frame = pd.DataFrame({"t": pd.date_range("2026-01-01", periods=3, freq="30s", tz="Europe/Paris"), "v": [1, 2, 3]})
+    answer = local.group(frame, every=("t", "1m")).agg(fn.sum("v"))
+    assert answer["sum_v"].to_pylist() == [3.0, 3.0]
+    assert answer.schema.field("epoch").type.tz == "Europe/Paris"
