@@ -2,17 +2,19 @@
 
 The policy, once for all kernels:
 
-* **Lazy.** Decorating costs nothing and does not import numba; the first call compiles or loads from the cache.
-  A query can be planned, printed and shipped without ever waking the compiler.
-* **Declared.** A kernel names its signatures. Nothing is specialised by surprise, a wrong dtype is an error at
-  the call, and the names of cache entries do not depend on which call came first.
-* **Cached, safely.** Entries live in a folder named after the content of every file that holds kernels, numba's
-  version and the bounds-check switch. numba alone would serve a stale caller of a changed helper, would share
-  entries between checked and unchecked runs, and two processes that fill one index at once could leave it
-  pointing at the other's code. A file lock makes the fill exclusive across processes.
-* **Exact.** Of fast-math only this: a multiplication and an addition may be fused, so the last bit of a double may
-  differ between kinds of machine, and sums are reordered where a kernel asks for it. NaN matters everywhere. ``nogil``, so that threads run; division by zero gives inf or
-  NaN, as in NumPy.
+* **Lazy.** Decorating costs nothing and does not import numba; the first call compiles or loads from the cache. A
+  query can be planned, printed and shipped without ever waking the compiler.
+* **Declared.** A kernel names its signatures. Nothing is specialised by surprise, and a wrong dtype is an error at
+  the call, with the compiler off as well.
+* **Cached by content.** An entry goes by the fingerprint of all that the code depends on: the kernel's bytecode, its
+  helpers and constants, its signatures and options, numba's version and the bounds-check switch. So a changed helper
+  never meets a stale caller, checked and unchecked runs do not mix, and one entry serves every copy of the package,
+  be it in a zip. A file lock makes filling an entry exclusive, since numba's index of it could otherwise end up
+  pointing at another process's code.
+* **Exact.** NaN and infinities keep their meaning; division by zero gives them, as in NumPy. Of fast-math only this:
+  a multiplication and an addition may be fused, so that the last bit of a double may differ between kinds of
+  machine, unless a kernel declines (``fuse=False``); and sums are reordered where a kernel asks for it. Threads run
+  side by side (``nogil``).
 
 ``NUMBA_DISABLE_JIT=1`` runs the plain Python bodies, ``NUMBA_BOUNDSCHECK=1`` compiles in bounds checks, and
 ``NUMBA_CACHE_DIR`` moves the cache.
@@ -55,7 +57,7 @@ _TOKEN = re.compile(r"\b([rw])_([a-z]\d)\b")
 def signature(text: str) -> str:
     """Spell out a signature: ``r_f8`` is a read-only contiguous float64 array, ``w_i8`` a writable int64 one.
 
-    Inputs are declared read-only because arrays that come from Arrow are; a writable array is accepted there too.
+    Inputs are declared read-only because arrays that come from Arrow are; a writable one is taken there too.
 
     >>> signature("void(r_f8, w_i8)")
     "void(Array(float64, 1, 'C', readonly=True), int64[::1])"
@@ -74,18 +76,23 @@ class Inline:
     def __init__(self, py_func: Callable[..., Any]) -> None:
         functools.update_wrapper(self, py_func)
         self.py_func = py_func
+        self._compiled: dict[bool, Any] = {}
 
     def __call__(self, *args: Any) -> Any:
         """Run the plain Python body (kernels use the compiled one)."""
         with np.errstate(all="ignore"):
             return self.py_func(*args)
 
-    @functools.cached_property
-    def compiled(self) -> Any:
+    def compiled(self, fuse: bool) -> Any:
         """The compiled helper, made on first use."""
+        if fuse not in self._compiled:
+            self._compiled[fuse] = self._compile(fuse)
+        return self._compiled[fuse]
+
+    def _compile(self, fuse: bool) -> Any:
         import numba
 
-        return numba.njit(_bind(self.py_func), nogil=True, error_model="numpy", fastmath={"contract"})
+        return numba.njit(_bind(self.py_func, fuse), **_options(fuse))
 
 
 class _BitCast(Inline):
@@ -96,15 +103,13 @@ class _BitCast(Inline):
         self.source = source
         self.target = target
 
-    @functools.cached_property
-    def compiled(self) -> Any:
-        """The compiler's own instruction."""
+    def _compile(self, fuse: bool) -> Any:
         from numba.core import types as nb
         from numba.extending import intrinsic
 
         made = getattr(nb, self.target)(getattr(nb, self.source))
 
-        def cast(typing: Any, number: Any) -> Any:
+        def cast(typing: Any, number: Any) -> Any:  # noqa: ARG001 -- numba reads the parameters' names
             def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
                 return builder.bitcast(args[0], context.get_value_type(sig.return_type))
 
@@ -113,8 +118,8 @@ class _BitCast(Inline):
         return intrinsic(cast)
 
 
-def _bits(number: float) -> int:
-    """The bits of a double, as an int64."""
+def _bits(number: float) -> np.int64:
+    """The bits of a double."""
     return np.int64(np.float64(number).view(np.int64))
 
 
@@ -130,50 +135,74 @@ from_bits = _BitCast(_from_bits, "int64", "float64")
 class Kernel:
     """A compiled function with declared signatures; see the module's policy."""
 
-    def __init__(self, py_func: Callable[..., Any], signatures: tuple[str, ...], reorder: bool) -> None:
+    def __init__(self, py_func: Callable[..., Any], signatures: tuple[str, ...], reorder: bool, fuse: bool) -> None:
         functools.update_wrapper(self, py_func)
         self.py_func = py_func
         self.signatures = signatures
         self.reorder = reorder
+        self.fuse = fuse
         self._run: Callable[..., Any] | None = self._interpreted if DISABLED else None
 
     def __call__(self, *args: Any) -> Any:
         """Run the kernel, compiling it or loading it from the cache the first time."""
-        return (self._run or self._compile())(*args)
+        run = self._run or self._compile()
+        try:
+            return run(*args)
+        except TypeError as why:
+            if "No matching definition" not in str(why):
+                raise
+            given = ", ".join(_describe(arg) for arg in args)
+            raise TypeError(
+                f"the kernel {self.py_func.__qualname__} takes {' or '.join(self.signatures)}, and was given "
+                f"({given}); convert the arrays first (see wane._jit.signature)"
+            ) from None
 
     def __reduce__(self) -> str:
         """Pickle as the module attribute it is, so that workers find their own compiled copy."""
         return self.py_func.__qualname__
 
     def _interpreted(self, *args: Any) -> Any:
+        if not any(_fits(declared, args) for declared in self.signatures):
+            raise TypeError("No matching definition")
         with np.errstate(all="ignore"):
             return self.py_func(*args)
 
     def _compile(self) -> Callable[..., Any]:
-        import numba
-
         with _COMPILING:
             if self._run is None:
-                with _exclusive_cache() as cached:
-                    self._run = numba.njit(
-                        [signature(s) for s in self.signatures],
-                        cache=cached,
-                        nogil=True,
-                        error_model="numpy",
-                        fastmath={"contract", "reassoc"} if self.reorder else {"contract"},
-                    )(_bind(self.py_func))
+                folder = cache_folder()
+                if folder is not None:
+                    # Whatever is wrong with a cache (cut entries, a full disk), the answer must not depend on it.
+                    with contextlib.suppress(Exception), _entry(folder, self) as stand_in:
+                        self._run = self._build(stand_in)
+                self._run = self._run or self._build(None)
         return self._run
 
+    def _build(self, stand_in: Path | None) -> Callable[..., Any]:
+        import numba
 
-def kernel(*signatures: str, reorder: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
+        func = _bind(self.py_func, self.fuse)
+        if stand_in is not None:
+            func.__code__ = func.__code__.replace(co_filename=str(stand_in))
+        built: Callable[..., Any] = numba.njit(
+            [signature(declared) for declared in self.signatures],
+            cache=stand_in is not None,
+            **_options(self.fuse, self.reorder),
+        )(func)
+        return built
+
+
+def kernel(*signatures: str, reorder: bool = False, fuse: bool = True) -> Callable[[Callable[..., Any]], Kernel]:
     """Declare a compiled function.
 
     Args:
         signatures: One or more, in the form of :func:`signature`.
         reorder: Whether sums may be taken in any order, which lets them run in vector registers. For results whose
             class of equality allows it; NaN and infinities keep their meaning.
+        fuse: Whether a multiplication and an addition may become one instruction with one rounding. Without it every
+            machine gives the same bits.
     """
-    return lambda py_func: Kernel(py_func, signatures, reorder)
+    return lambda py_func: Kernel(py_func, signatures, reorder, fuse)
 
 
 def inline(py_func: Callable[..., Any]) -> Inline:
@@ -182,36 +211,22 @@ def inline(py_func: Callable[..., Any]) -> Inline:
 
 
 def over_arrays(func: Callable[[float], float], what: str) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Turn a user's function of one number into one of an array: compiled when it compiles, else slow with a warning.
+    """Turn a user's function of one number into one of an array: compiled if it compiles, else slow with a warning.
 
     Args:
         func: A function of one float that gives a float.
         what: What the function is, for the warning.
     """
-    scalar: Callable[[float], float] = func
     if not DISABLED:
-        import numba
-
         try:
-            scalar = numba.njit(func, nogil=True, error_model="numpy")
-
-            @numba.njit("void(float64[::1], float64[::1])", nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-            def fill(ages: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-                for i in range(ages.shape[0]):
-                    out[i] = scalar(ages[i])
-
-            def compiled(ages: NDArray[np.float64]) -> NDArray[np.float64]:
-                out = np.empty(ages.shape[0])
-                fill(np.array(ages, np.float64), out)
-                return out
-
-            return compiled
-        except numba.core.errors.NumbaError as why:
-            reason = str(why).strip().splitlines()[0]
+            return _compiled_over_arrays(func)
+        except Exception as why:  # numba fails in many ways on code that is not for it
+            lines = (str(why).strip() or repr(why)).splitlines()
+            reason = lines[1] if lines[0].startswith("Failed in nopython mode") and len(lines) > 1 else lines[0]
             warnings.warn(
                 f"{what} does not compile, so it runs as plain Python, some hundred times slower ({reason})",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def interpreted(ages: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -220,82 +235,226 @@ def over_arrays(func: Callable[[float], float], what: str) -> Callable[[NDArray[
     return interpreted
 
 
-def _bind(py_func: Callable[..., Any]) -> types.FunctionType:
+def _compiled_over_arrays(
+    func: Callable[[float], float],
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    import numba
+
+    scalar = numba.njit(func, **_options(False)) if isinstance(func, types.FunctionType) else func
+
+    @numba.njit("void(float64[::1], float64[::1])", **_options(False))
+    def fill(ages: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+        for i in range(ages.shape[0]):
+            out[i] = scalar(ages[i])
+
+    def compiled(ages: NDArray[np.float64]) -> NDArray[np.float64]:
+        out = np.empty(ages.shape[0])
+        fill(np.array(ages, np.float64), out)
+        return out
+
+    return compiled
+
+
+def fingerprint(*things: Any) -> str:
+    """Tell functions (and values) apart by what they do: code, constants, defaults, what they captured and call.
+
+    Functions of other packages than the first one's count by their names alone.
+    """
+    digest = hashlib.sha256()
+    _Feeder(digest.update).feed(things)
+    return digest.hexdigest()[:32]
+
+
+class _Feeder:
+    """Walks through what a function depends on, each part once."""
+
+    def __init__(self, update: Callable[[bytes], None]) -> None:
+        self.update = update
+        self.package: str | None = None
+        self.seen: dict[int, Any] = {}
+
+    def feed(self, thing: Any) -> None:
+        self.update(f"<{type(thing).__name__}>".encode())
+        if thing is None or isinstance(thing, (bool, int, float, complex, str, bytes)):
+            self.update(repr(thing).encode())
+        elif isinstance(thing, (np.ndarray, np.generic)) and not thing.dtype.hasobject:
+            self.update(f"{thing.dtype.str}{thing.shape}".encode() + thing.tobytes())
+        elif isinstance(thing, tuple):
+            self._all(thing)
+        elif isinstance(thing, frozenset):
+            self._all(sorted(thing, key=repr))
+        elif isinstance(thing, types.CodeType):
+            self._all([thing.co_code, thing.co_consts, thing.co_names, thing.co_freevars, thing.co_argcount])
+        elif id(thing) in self.seen:
+            self.update(b"again")
+        else:
+            self.seen[id(thing)] = thing
+            self._feed_once(thing)
+
+    def _feed_once(self, thing: Any) -> None:
+        """Feed what may contain itself, or be shared."""
+        if isinstance(thing, list):
+            self._all(thing)
+        elif isinstance(thing, dict):
+            self._all([*thing.items()])
+        elif isinstance(thing, set):
+            self._all(sorted(thing, key=repr))
+        elif isinstance(thing, types.FunctionType):
+            self._feed_function(thing)
+        elif isinstance(thing, Inline):
+            self._all([thing.py_func, type(thing)._compile])
+            self._all([value for name, value in sorted(vars(thing).items()) if isinstance(value, str)])
+        elif isinstance(py_func := getattr(thing, "py_func", None), types.FunctionType):  # numba's
+            self.feed(py_func)
+        elif isinstance(thing, functools.partial):
+            self._all([thing.func, thing.args, thing.keywords])
+        elif hasattr(thing, "__qualname__") or isinstance(thing, (types.ModuleType, np.ufunc)):
+            self._name(thing)
+        else:
+            self._name(type(thing))
+            self.feed(vars(type(thing)).get("__call__"))
+            self.feed(vars(thing) if hasattr(thing, "__dict__") else repr(thing))
+
+    def _feed_function(self, func: types.FunctionType) -> None:
+        package = (func.__module__ or "").partition(".")[0]
+        self.package = self.package or package
+        if package != self.package:
+            self._name(func)
+            return
+        self._all([func.__code__, func.__defaults__, func.__kwdefaults__])
+        self._all([cell.cell_contents for cell in func.__closure__ or ()])
+        names = sorted(_names(func.__code__))
+        found = [func.__globals__[name] for name in names if name in func.__globals__]
+        # What may be an attribute of a module counts as if it were one.
+        modules = [thing for thing in found if isinstance(thing, types.ModuleType)]
+        self._all(found)
+        self._all([getattr(module, name) for module in modules for name in names if hasattr(module, name)])
+
+    def _all(self, things: Any) -> None:
+        self.update(f"{len(things)}:".encode())
+        for thing in things:
+            self.feed(thing)
+
+    def _name(self, thing: Any) -> None:
+        name = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", "")
+        self.update(f"{getattr(thing, '__module__', '')}.{name};".encode())
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """The names that a function's code and the functions inside it look up."""
+    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return {*code.co_names}.union(*inner)
+
+
+def _options(fuse: bool, reorder: bool = False) -> dict[str, Any]:
+    """What the compiler may do."""
+    flags = {name for name, wanted in (("contract", fuse), ("reassoc", reorder)) if wanted}
+    return {"nogil": True, "error_model": "numpy", "fastmath": flags or False}
+
+
+def _bind(py_func: Callable[..., Any], fuse: bool) -> types.FunctionType:
     """Give a copy of `py_func` whose helpers are compiled ones; numba reads them from the function's globals."""
     assert isinstance(py_func, types.FunctionType)
     helpers = {
-        name: value.compiled
+        name: value.compiled(fuse)
         for name in py_func.__code__.co_names
         if isinstance(value := py_func.__globals__.get(name), Inline)
     }
     bound = types.FunctionType(
-        py_func.__code__, {**py_func.__globals__, **helpers}, py_func.__name__, py_func.__defaults__, py_func.__closure__
+        py_func.__code__,
+        {**py_func.__globals__, **helpers},
+        py_func.__name__,
+        py_func.__defaults__,
+        py_func.__closure__,
     )
     bound.__qualname__ = py_func.__qualname__
     bound.__module__ = py_func.__module__
     return bound
 
 
-@contextlib.contextmanager
-def _exclusive_cache() -> Iterator[bool]:
-    """Point numba at wane's cache folder, alone among processes; yields whether there is a folder to use."""
-    from numba import config
+def _fits(declared: str, args: tuple[Any, ...]) -> bool:
+    """Whether arrays have the types that a signature declares, as the compiler would check."""
+    wanted = declared.rstrip(")").rpartition("(")[2].split(",")
+    if len(wanted) != len(args):
+        return "[" in declared or "Array" in declared  # spelled out, with commas of its own
+    for text, arg in zip(wanted, args, strict=True):
+        match = _TOKEN.fullmatch(text.strip())
+        if match is None:
+            continue
+        dtype = "bool" if match[2] == "b1" else _SHORT[match[2]]
+        if not (isinstance(arg, np.ndarray) and arg.ndim == 1 and arg.dtype == dtype):
+            return False
+        if not arg.flags.c_contiguous or (match[1] == "w" and not arg.flags.writeable):
+            return False
+    return True
 
-    folder = cache_folder()
-    if folder is None:
-        yield False
-        return
+
+def _describe(arg: Any) -> str:
+    if not isinstance(arg, np.ndarray):
+        return type(arg).__name__
+    notes = ["" if arg.flags.c_contiguous else ", strided", "" if arg.flags.writeable else ", read-only"]
+    return f"{arg.dtype} array of {arg.ndim} dimension{'s'[: arg.ndim != 1]}{''.join(notes)}"
+
+
+@contextlib.contextmanager
+def _entry(folder: Path, made: Kernel) -> Iterator[Path]:
+    """Hold the cache entry of one kernel, alone among processes.
+
+    numba files an entry under the path and content of a function's source file. The function is given a stand-in for
+    it, whose name holds the fingerprint: an empty file, which is also what is locked.
+    """
+    import numba
+
+    config: Any = numba.config
+    options = _options(made.fuse, made.reorder)
+    switches = (numba.__version__, bool(config.BOUNDSCHECK), made.signatures, options)
+    stand_in = folder / f"{made.py_func.__module__}-{fingerprint(made.py_func, switches)}.py"
     before = config.CACHE_DIR
-    with _locked(folder / "lock"):
+    with _locked(stand_in):
         config.CACHE_DIR = str(folder)
         try:
-            yield True
+            yield stand_in
+        except Exception:
+            for broken in folder.glob(f"*/{stand_in.stem}.*"):
+                broken.unlink()
+            raise
         finally:
             config.CACHE_DIR = before
 
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold an advisory lock on `path`; without lock support (some network disks) declared signatures still keep it safe."""
-    try:
-        import fcntl
-    except ImportError:  # not a POSIX system
-        yield
-        return
-    with path.open("w") as handle:
+    """Hold an advisory lock on a file; without lock support (some network disks) the worst is a second compilation."""
+    with path.open("a") as handle:
+        try:
+            import fcntl
+        except ImportError:  # not a POSIX system
+            yield
+            return
         with contextlib.suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        finally:  # said aloud: a process forked meanwhile has the file open too, and would keep the lock
+            with contextlib.suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 @functools.cache
 def cache_folder() -> Path | None:
     """The folder that compiled kernels are kept in, or None where no folder can be written."""
-    import numba
-
-    bounds = "checked" if numba.config.BOUNDSCHECK else "plain"
-    leaf = f"{_sources_digest()}-{numba.__version__}-{bounds}"
     roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")]
     candidates = [Path(root) / "wane" for root in roots if root]
     with contextlib.suppress(RuntimeError):  # no home folder
         candidates.append(Path.home() / ".cache" / "wane")
-    candidates.append(Path(tempfile.gettempdir()) / f"wane-{os.getuid() if hasattr(os, 'getuid') else 0}")
-    for root in candidates:
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    candidates.append(Path(tempfile.gettempdir()) / f"wane-{user}")
+    for folder in candidates:
         try:
-            (root / leaf).mkdir(mode=0o700, parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=root / leaf).close()
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
         except OSError:
             continue
-        if not hasattr(os, "getuid") or (root / leaf).stat().st_uid == os.getuid():  # cached code is run: trust only ours
-            return root / leaf
+        if not hasattr(os, "getuid") or folder.stat().st_uid == user:  # what is cached is run: trust only ours
+            return folder
     return None
-
-
-def _sources_digest() -> str:
-    """Digest every file of the package that holds kernels, so that a changed helper never meets a stale caller."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        content = path.read_bytes()
-        if b"_jit" in content:
-            digest.update(path.name.encode() + b"\0" + content)
-    return digest.hexdigest()[:16]

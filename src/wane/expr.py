@@ -164,9 +164,7 @@ class Expr(ABC):
         shapes = {values.shape for values in used.values()}
         if len(shapes) != 1 or len(shape := shapes.pop()) != 1:
             found = ", ".join(f"{name!r} of shape {values.shape}" for name, values in used.items()) or "none"
-            raise BadInput(
-                f"columns must have one dimension and one length, got {found}; give columns of one batch"
-            )
+            raise BadInput(f"columns must have one dimension and one length, got {found}; give columns of one batch")
         result = self._run(used)
         return result if result.shape == shape else np.full(shape, result)
 
@@ -336,9 +334,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):
-            raise BadParameter(
-                f"an expression is a text, got a {type(text).__name__}; write it as in 'v ** 2'"
-            )
+            raise BadParameter(f"an expression is a text, got a {type(text).__name__}; write it as in 'v ** 2'")
         if len(text) > MAX_LENGTH:
             raise BadParameter(
                 f"an expression has at most {MAX_LENGTH} characters, got {len(text)}; compute a part "
@@ -389,8 +385,7 @@ class _Parser:
             left = self._at(place, Binary, operator, left, right)
             if level == self._operator_level() == _COMPARISON:
                 raise self._error(
-                    f"comparisons do not chain, and {self._token!r} follows another; put parentheses around "
-                    "one",
+                    f"comparisons do not chain, and {self._token!r} follows another; put parentheses around one",
                     self._start,
                 )
         return left

@@ -81,7 +81,7 @@ def hash_one(item: Any, seed: int = 0) -> int:
         seed: From 0 to 2**64 - 1.
 
     Returns:
-        An int from 0 to 2**64 - 1, in one to three microseconds; parts of tuples, dates and times cost more.
+        An int from 0 to 2**64 - 1, in a few microseconds; tuples, dates and times cost more.
     """
     key = _key(seed)
     if isinstance(item, str):
@@ -246,7 +246,7 @@ def _hash_objects(items: list[Any], key: np.uint64) -> Hashes:
         except (OverflowError, UnicodeEncodeError):
             pass  # integers beyond 64 bits and lone surrogates, which Arrow has no room for
     seed = int(key)
-    # keyed by type as well: NumPy holds timedelta64(5) equal to 5, and their hashes differ
+    # by type as well: NumPy holds timedelta64(5) and 5 for one key, in some versions, and they hash apart here
     known: dict[tuple[type, Any], int] = {}
     hashes = np.empty(len(items), np.uint64)
     for index, item in enumerate(items):
@@ -254,7 +254,7 @@ def _hash_objects(items: list[Any], key: np.uint64) -> Hashes:
             hashes[index] = known[type(item), item]
         except KeyError:
             hashes[index] = known[type(item), item] = hash_one(item, seed)
-        except TypeError:  # unhashable in Python
+        except (TypeError, ValueError):  # no key of a dict: a list, or a timedelta64 without a unit
             hashes[index] = hash_one(item, seed)
     return hashes
 
@@ -318,8 +318,7 @@ def _hash_arrow_values(array: pa.Array, key: np.uint64) -> Hashes:
             return _hash_arrow(array.dictionary_decode(), key)
         decimals = types.is_decimal(values.type)
         table = _hash_objects(values.to_pylist(), key) if decimals else _hash_arrow(values, key)
-        # one entry more for the nulls to point at: a dictionary may be empty
-        indices = array.indices.cast(pa.int64()).fill_null(len(table))
+        indices = array.indices.cast(pa.int64()).fill_null(0)  # which even an empty dictionary then has
         hashes: Hashes = np.append(table, np.uint64(0))[indices.to_numpy()]
         return hashes
     if types.is_decimal(kind):

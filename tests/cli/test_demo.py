@@ -35,7 +35,9 @@ def packets() -> dict[str, np.ndarray]:
 
 
 def test_late_and_repeated_rows_are_counted(said, packets):
-    late = sum(time < newest for time, newest in zip(packets["time"], np.maximum.accumulate(packets["time"]), strict=True))
+    late = sum(
+        time < newest for time, newest in zip(packets["time"], np.maximum.accumulate(packets["time"]), strict=True)
+    )
     distinct = len({tuple(row.values()) for row in TRAFFIC.table().to_pylist()})
     assert f"{ROWS:,} made-up packets in 5 minutes; {late:,} come late, {ROWS - distinct:,} repeat another." in said
     assert f"{ROWS:,} packets counted, 0 dropped" in said

@@ -32,9 +32,7 @@ def trees(names: st.SearchStrategy[str], among: set[str]) -> st.SearchStrategy[E
             for name, arity in FUNCTIONS.items()
             if name in among
         ]
-        binary = st.builds(
-            Binary, st.sampled_from([sign for sign in OPERATORS if sign in among]), parts, parts
-        )
+        binary = st.builds(Binary, st.sampled_from([sign for sign in OPERATORS if sign in among]), parts, parts)
         return st.builds(Negate, parts) | binary | binary | st.one_of(calls)
 
     numbers = st.floats(0, allow_infinity=False, allow_nan=False).map(abs)
@@ -70,11 +68,7 @@ def never(*_: float) -> float:
 
 
 def divided_by_zero(left: float, right: float) -> float:
-    return (
-        math.nan
-        if left == 0 or math.isnan(left)
-        else math.copysign(math.inf, left) * math.copysign(1.0, right)
-    )
+    return math.nan if left == 0 or math.isnan(left) else math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
 def power(left: float, right: float) -> float:
@@ -177,6 +171,16 @@ def test_trees_against_python(expr: Expr, rows: list[tuple[float, float]]) -> No
     np.testing.assert_array_equal(found, values)
     np.testing.assert_array_equal(singles, values)
     np.testing.assert_equal(columns, before)
+
+
+@pytest.mark.parametrize("exponent", [-1.0, 0.0, 0.5, 1.0, 2.0, 3.0])
+def test_a_constant_exponent_is_no_other_power(exponent: float) -> None:
+    base = np.array([-math.inf, -2.0, -0.0, 0.0, 3.0, math.inf, math.nan])
+    found = Binary("**", V, W).evaluate({"v": base, "w": np.full(7, exponent)})
+    np.testing.assert_array_equal(Expr.parse(f"v ** ({exponent})").evaluate({"v": base}), found)
+    singles = [Call("pow", (V, W)).scalar({"v": v, "w": exponent}) for v in base.tolist()]
+    np.testing.assert_array_equal(np.signbit(singles), np.signbit(found))
+    np.testing.assert_array_equal(singles, found)
 
 
 def test_the_sign_of_a_remainder_is_the_divisors() -> None:

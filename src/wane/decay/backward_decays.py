@@ -11,23 +11,41 @@ from functools import cached_property
 
 import numpy as np
 
-from wane.decay.base import Backward, Floats, number_text, unit_text
-from wane.errors import BadDecay
-from wane.times import SECOND, show_duration
+from wane.decay.base import (
+    LOG2_E,
+    ONE_SECOND,
+    Backward,
+    Floats,
+    Ints,
+    from_log2,
+    number_text,
+    one_of,
+    positive,
+    positive_duration,
+    unit_text,
+)
+from wane.times import SECOND, Ticks, show_duration
 
 
 @dataclass(frozen=True)
 class SlidingWindow(Backward):
-    """``f(a) = 1`` for ages under `length`, else 0."""
+    """``f(a) = 1`` for ages under `length`, else 0: an item leaves the window when it is exactly `length` old."""
 
     length: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", positive_duration(self.length, "length", "window(5m)"))
 
     def __str__(self) -> str:
         return f"window({show_duration(self.length)})"
 
     def of_age(self, ages: Floats) -> Floats:
-        """1 inside the window, 0 from its edge on."""
-        return (np.rint(ages * SECOND) < self.length).astype(np.float64)
+        """1 inside the window, 0 from its edge on; floats tell nanoseconds apart up to 26 days."""
+        return (ages < (self.length - 0.5) / SECOND).astype(np.float64)
+
+    def of_times(self, times: Ticks, now: int) -> Floats:
+        """1 inside the window, 0 from its edge on, measured from there: the sign of a difference is always exact."""
+        return (times.seconds_since(now - self.length) > 0).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -35,18 +53,27 @@ class BackwardPoly(Backward):
     """``f(a) = (a + 1)**-alpha``, `a` counted in `unit`."""
 
     alpha: float
-    unit: int = SECOND
+    unit: int = ONE_SECOND
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.alpha) and self.alpha > 0):
-            raise BadDecay(f"the exponent of backward poly must be above 0, got {self.alpha!r}; write backward poly(1.5)")
+        alpha = positive(self.alpha, "the exponent of backward poly", "backward poly(1.5)")
+        object.__setattr__(self, "alpha", alpha)
+        object.__setattr__(self, "unit", positive_duration(self.unit, "unit", "unit='1m'"))
 
     def __str__(self) -> str:
         return f"backward poly({', '.join([number_text(self.alpha), unit_text(self.unit)]).removesuffix(', ')})"
 
     def of_age(self, ages: Floats) -> Floats:
         """``(a + 1)**-alpha``, by logarithms, so that small ages keep their digits."""
-        return np.exp(-self.alpha * np.log1p(ages * (SECOND / self.unit)))
+        return np.exp(self._logs(ages))
+
+    def wide_of_age(self, ages: Floats) -> tuple[Floats, Ints]:
+        """By logarithms to the end."""
+        return from_log2(self._logs(ages) * LOG2_E)
+
+    def _logs(self, ages: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return -self.alpha * np.log1p(ages * (SECOND / self.unit))
 
 
 @dataclass(frozen=True)
@@ -55,6 +82,9 @@ class SuperExponential(Backward):
 
     half_life: int | None = None
     rate: float | None = None
+
+    def __post_init__(self) -> None:
+        one_of(self, "superexp", "rate=0.001")
 
     def __str__(self) -> str:
         if self.half_life is not None:
@@ -72,15 +102,25 @@ class SuperExponential(Backward):
 
     def of_age(self, ages: Floats) -> Floats:
         """``exp(-lambda a**2)``."""
+        return np.exp(self._logs(ages))
+
+    def wide_of_age(self, ages: Floats) -> tuple[Floats, Ints]:
+        """By logarithms to the end."""
+        return from_log2(self._logs(ages) * LOG2_E)
+
+    def _logs(self, ages: Floats) -> Floats:
         with np.errstate(over="ignore"):
-            return np.exp(-self.lam * ages * ages)
+            return -self.lam * ages * ages
 
 
 @dataclass(frozen=True)
 class SubPoly(Backward):
     """``f(a) = 1 / (1 + ln(1 + a))``, `a` counted in `unit`."""
 
-    unit: int = SECOND
+    unit: int = ONE_SECOND
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unit", positive_duration(self.unit, "unit", "unit='1m'"))
 
     def __str__(self) -> str:
         return f"subpoly({unit_text(self.unit)})" if self.unit != SECOND else "subpoly"

@@ -8,19 +8,36 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wane.errors import BadDecay, QueryInPast
-from wane.times import PER_TICK, SECOND, Ticks, duration, instant, measure, show, show_duration, ticks
+from wane.errors import BadDecay, BadTime, BeforeLandmark, QueryInPast
+from wane.times import (
+    SECOND,
+    Nanoseconds,
+    Ticks,
+    duration,
+    instant,
+    measure,
+    show,
+    show_duration,
+    ticks,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+LOG2_E = math.log2(math.e)
+ONE_SECOND = Nanoseconds(SECOND)
 ZERO_EXPONENT = -(2**62)
 """The exponent of a wide number that is 0: below every other."""
+LARGEST_EXPONENT = 2**61
+"""The powers of two of wide numbers are under this, so that their sums and differences fit 64 bits."""
+
+_ROUNDING = 1e-12  # how far rounding may carry a weight past 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +92,23 @@ class Decay(ABC):
             landmark: Where a forward decay measures from.
 
         Returns:
-            One float, or an array of them. Weights under 1e-308 are 0.
+            One float, or an array of them, with NaN where the time is missing. Weights under 1e-308 are 0.
         """
 
-    def _column(self, times: Any, now: Any) -> tuple[Ticks, int, bool]:
-        """Read the arguments of :meth:`weight`: the times, now, and whether one time was given."""
-        single = isinstance(times, str) or not (hasattr(times, "__len__") or isinstance(times, Ticks))
-        column = ticks([times] if single else times)
+    def _weights(self, times: Any, now: Any, weigh: Callable[[Ticks, int], Floats]) -> Any:
+        """Read the arguments of :meth:`weight`, weigh the times that are there, and give the answer in their form."""
         at = instant(now, "now")
-        if len(column) and column.span()[1] > at:
-            raise QueryInPast(f"an item of {show(column.span()[1])} is newer than now={show(at)}; ask at or after it")
-        return column, at, single
+        single = isinstance(times, str) or not hasattr(times, "__len__")
+        column = ticks([times] if single else times)
+        there = column if column.valid is None else column.take(column.valid)
+        if len(there) and there.span()[1] > at:
+            raise QueryInPast(f"an item of {show(there.span()[1])} is newer than now={show(at)}; ask at or after it")
+        weights = weigh(there, at) if len(there) else np.empty(0)
+        if column.valid is not None:
+            everywhere = np.full(len(column), np.nan)
+            everywhere[column.valid] = weights
+            weights = everywhere
+        return float(weights[0]) if single else weights
 
 
 class Forward(Decay):
@@ -144,17 +167,32 @@ class Forward(Decay):
 
     def weight(self, times: Any, now: Any, landmark: Any = None) -> Any:
         """``g(t_i - L) / g(t - L)``."""
-        column, at, single = self._column(times, now)
         start = None if landmark is None else instant(landmark, "landmark")
         if start is None and self.needs_landmark:
             raise BadDecay(f"{self} measures from a landmark; give landmark= (a time at or before the first item)")
-        top, top_exponent = self.at(at, start)
+        return self._weights(times, now, lambda column, at: self._relative(column, at, start))
+
+    def _relative(self, column: Ticks, now: int, landmark: int | None) -> Floats:
+        """Weights relative to that of `now`, which is taken in the same way, so that it is 1 exactly."""
+        if self.needs_landmark and landmark is not None and column.span()[0] < landmark:
+            raise BeforeLandmark(
+                f"an item of {show(column.span()[0])} is before the landmark {show(landmark)}, from which {self} "
+                "measures; choose an earlier landmark"
+            )
+        (top,), (top_exponent,) = self.locate(ticks([Nanoseconds(now)]), landmark)
         if top == 0:
-            raise QueryInPast(f"{self} gives weight 0 to now={show(at)} itself; ask after the landmark")
-        mantissas, exponents = self.locate(column, start)
-        gap = np.clip(exponents - top_exponent, -3000, 3000).astype(np.int32)
-        weights = np.ldexp(mantissas / top, gap)
-        return float(weights[0]) if single else weights
+            raise QueryInPast(f"{self} gives weight 0 to now={show(now)} itself; ask after the landmark")
+        mantissas, exponents = self.locate(column, landmark)
+        weights = np.ldexp(mantissas / top, np.clip(exponents - top_exponent, -3000, 3000).astype(np.int32))
+        if weights.max() > 1 + _ROUNDING:
+            worst = int(np.argmax(weights))
+            time = show(int(column.values[worst]) * column.per_tick)
+            raise BadDecay(
+                f"{self} gives weight {weights[worst]!r} to an item of {time} at {show(now)}; Definition 1 wants "
+                "weights from 0 to 1, so its g must never fall"
+            )
+        at_most: Floats = np.minimum(weights, 1.0)
+        return at_most
 
     def _origin(self, landmark: int | None) -> int:
         return 0 if landmark is None else landmark
@@ -169,11 +207,17 @@ class Backward(Decay):
     def of_age(self, ages: Floats) -> Floats:
         """``f(age) / f(0)`` for ages of 0 or more seconds, in [0, 1]."""
 
+    def of_times(self, times: Ticks, now: int) -> Floats:
+        """:meth:`of_age` of times at or before `now`; to the nanosecond, where floats of seconds would not be."""
+        return self.of_age(-times.seconds_since(now))
+
+    def wide_of_age(self, ages: Floats) -> tuple[Floats, Ints]:
+        """:meth:`of_age` as wide numbers (:meth:`Forward.wide`), which hold what would be 0 as a double."""
+        return split(self.of_age(ages))
+
     def weight(self, times: Any, now: Any, landmark: Any = None) -> Any:
         """``f(t - t_i) / f(0)``."""
-        column, at, single = self._column(times, now)
-        weights = self.of_age(-column.seconds_since(at))
-        return float(weights[0]) if single else weights
+        return self._weights(times, now, self.of_times)
 
 
 def split(numbers: Floats) -> tuple[Floats, Ints]:
@@ -183,11 +227,14 @@ def split(numbers: Floats) -> tuple[Floats, Ints]:
 
 
 def from_log2(logs: Floats) -> tuple[Floats, Ints]:
-    """Write ``2**logs`` as wide numbers."""
-    nothing = np.isneginf(logs)
-    whole = np.floor(np.where(nothing, 0.0, logs))
-    mantissas = np.where(nothing, 0.0, np.exp2(np.where(nothing, 0.0, logs) - whole))
-    return mantissas, np.where(nothing, ZERO_EXPONENT, whole.astype(np.int64))
+    """Write ``2**logs`` as wide numbers; what is under ``2**-LARGEST_EXPONENT`` becomes 0."""
+    if logs.max(initial=0.0) >= LARGEST_EXPONENT:
+        raise BadDecay(f"a weight of 2**{logs.max():.3g} is beyond all bounds; choose a slower decay")
+    nothing = logs <= -LARGEST_EXPONENT
+    known = np.where(nothing, 0.0, logs)
+    whole = np.floor(known)
+    mantissas, extra = split(np.exp2(known - whole))  # which may round up to 2
+    return np.where(nothing, 0.0, mantissas), np.where(nothing, ZERO_EXPONENT, whole.astype(np.int64) + extra)
 
 
 def positive(value: Any, what: str, example: str) -> float:
@@ -200,17 +247,32 @@ def positive(value: Any, what: str, example: str) -> float:
     return number
 
 
-def positive_duration(value: Any, what: str, example: str) -> int:
-    """Check a parameter that must be a positive length of time; gives nanoseconds."""
-    length = duration(value, what)
+def positive_duration(value: Any, what: str, example: str) -> Nanoseconds:
+    """Check a parameter that must be a positive length of time."""
+    try:
+        length = duration(value, what)
+    except BadTime as why:
+        raise BadDecay(f"{why}; write {example}") from None
     if length <= 0:
         raise BadDecay(f"{what} must be a positive duration, got {value!r}; write {example}")
-    return length
+    return Nanoseconds(length)
+
+
+def one_of(decay: Any, name: str, rate: str) -> None:
+    """Check and normalise the fields of a decay that takes a `half_life` or a `rate`, and not both."""
+    if (decay.half_life is None) == (decay.rate is None):
+        given = "neither" if decay.rate is None else f"half_life={decay.half_life!r} and rate={decay.rate!r}"
+        raise BadDecay(f"{name} takes a half_life or a rate, got {given}; write {name}(half_life=5m) or {name}({rate})")
+    if decay.rate is None:
+        length = positive_duration(decay.half_life, "half_life", f"{name}(half_life=5m)")
+        object.__setattr__(decay, "half_life", length)
+    else:
+        object.__setattr__(decay, "rate", positive(decay.rate, "rate", f"{name}({rate})"))
 
 
 def unit_text(unit: int) -> str:
     """The text of a `unit=` parameter; seconds are not written."""
-    return "" if unit == PER_TICK["s"] else f"unit={show_duration(unit)}"
+    return "" if unit == SECOND else f"unit={show_duration(unit)}"
 
 
 def number_text(number: float) -> str:

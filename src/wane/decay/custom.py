@@ -1,30 +1,41 @@
 """A user's own decay: a Python function of one number, compiled, and checked against Definition 1.
 
 A custom decay goes by its name: that is what its text form, and so a stored state, carries. A process that reads
-such a state must have defined the decay under that name; pickling takes the function along.
+such a state must have defined the decay under that name; pickling takes the function along. Within a process one name
+means one function: what it does, captures and looks up is fingerprinted, and a second one is refused the name.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import CodeType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wane._jit import over_arrays
-from wane.decay.base import Backward, Decay, Floats, Forward, Ints, from_log2, number_text, positive_duration, split
-from wane.decay.base import unit_text as _unit_text
+from wane._jit import fingerprint, over_arrays
+from wane.decay.base import (
+    LOG2_E,
+    Backward,
+    Decay,
+    Floats,
+    Forward,
+    Ints,
+    from_log2,
+    number_text,
+    positive_duration,
+    split,
+    unit_text,
+)
 from wane.errors import BadDecay, DuplicateName
 from wane.times import SECOND, duration, show_duration
 
 _KNOWN: dict[tuple[str, str], Decay] = {}
 _SAMPLES = 241
-_LOG2_E = math.log2(math.e)
+_ROUNDING = 1e-12
+"""Which way a function goes is judged beyond this: its last digits may wobble, where it levels off for instance."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,7 @@ class CustomForward(Forward):
                 f"{self} gives {values[at]!r} at age {number_text(float(ages[at]))} s; a decay must be finite and 0 or "
                 "more (for one that overflows, give its logarithm and log=True)"
             )
-        return from_log2(values * _LOG2_E) if self.log else split(values)
+        return from_log2(values * LOG2_E) if self.log else split(values)
 
 
 @dataclass(frozen=True)
@@ -80,16 +91,32 @@ class CustomBackward(Backward):
 
     def of_age(self, ages: Floats) -> Floats:
         """``f(age) / f(0)``, refused where it is not in [0, 1]."""
+        values, first = self._values(ages)
+        return self._checked(np.exp(values - first) if self.log else values / first, ages)
+
+    def wide_of_age(self, ages: Floats) -> tuple[Floats, Ints]:
+        """By logarithms to the end, where the function gives them."""
+        if not self.log:
+            return super().wide_of_age(ages)
+        values, first = self._values(ages)
+        logs = values - first
+        self._checked(np.exp(logs), ages)
+        return from_log2(np.minimum(logs, 0.0) * LOG2_E)
+
+    def _values(self, ages: Floats) -> tuple[Floats, float]:
         values = self.over(np.append(ages * (SECOND / self.unit), 0.0))
-        weights = np.exp(values[:-1] - values[-1]) if self.log else values[:-1] / values[-1]
-        bad = ~((weights >= 0) & (weights <= 1))
+        return values[:-1], float(values[-1])
+
+    def _checked(self, weights: Floats, ages: Floats) -> Floats:
+        bad = ~((weights >= 0) & (weights <= 1 + _ROUNDING))
         if bad.any():
             at = int(np.argmax(bad))
             raise BadDecay(
                 f"{self} gives weight {weights[at]!r} at age {number_text(float(ages[at]))} s; Definition 1 wants "
                 "weights from 0 to 1"
             )
-        return np.asarray(weights, np.float64)
+        at_most: Floats = np.minimum(weights, 1.0)
+        return at_most
 
 
 _Custom = TypeVar("_Custom", CustomForward, CustomBackward)
@@ -118,17 +145,19 @@ def forward(
     >>> str(forward(lambda n: n * math.sqrt(n + 1), name="steep"))
     "forward user('steep')"
     """
-    label, size, over, values, ages = _prepare(g, name, unit, log, horizon, "g")
-    for at, value in enumerate(values):
-        if not (math.isfinite(value) or (log and value == -math.inf)) or (value < 0 and not log):
-            _refuse("g", value, ages[at], "a forward decay must be finite and 0 or more", log)
-        if at and value < values[at - 1]:
-            _refuse(
-                "g", value, ages[at], f"it was {values[at - 1]!r} before: a forward decay never falls as time grows", log
-            )
-    if values[-1] == (-math.inf if log else 0):
+    made = _Made(g, name, unit, log, "g")
+    zero = -math.inf if log else 0.0
+    before = zero
+    for age, value in made.sample(horizon):
+        if math.isnan(value) or value < zero or value == math.inf:
+            hint = "; for one that overflows, give its logarithm and log=True" if value == math.inf and not log else ""
+            made.refuse(value, age, f"a forward decay must be finite and 0 or more{hint}")
+        if _above(before, value, log):
+            made.refuse(value, age, f"it was {before!r} before: a forward decay never falls as time grows")
+        before = max(value, before)
+    if before == zero:
         raise BadDecay(f"g is 0 at every age up to {show_duration(duration(horizon))}; it must rise above 0")
-    return _keep("forward", CustomForward(label, size, log, _digest(g), g, over))
+    return _keep("forward", CustomForward(made.name, made.unit, log, made.code, g, made.over))
 
 
 def backward(
@@ -144,16 +173,18 @@ def backward(
     >>> backward(lambda a: 1 / (1 + a * a), name="lorentz").weight([8.0, 10.0], now=10.0)
     array([0.2, 1. ])
     """
-    label, size, over, values, ages = _prepare(f, name, unit, log, horizon, "f")
-    if not (math.isfinite(values[0]) and (log or values[0] > 0)):
-        _refuse("f", values[0], 0.0, "a backward decay must be positive at age 0, whose weight is 1", log)
-    for at in range(1, len(values)):
-        value = values[at]
-        if math.isnan(value) or (value < 0 and not log):
-            _refuse("f", value, ages[at], "a backward decay must be 0 or more", log)
-        if value > values[at - 1]:
-            _refuse("f", value, ages[at], f"it was {values[at - 1]!r} before: a backward decay never rises with age", log)
-    return _keep("backward", CustomBackward(label, size, log, _digest(f), f, over))
+    made = _Made(f, name, unit, log, "f")
+    zero = -math.inf if log else 0.0
+    before = math.inf
+    for age, value in made.sample(horizon):
+        if before == math.inf and not zero < value < math.inf:
+            made.refuse(value, age, "a backward decay must be positive and finite at age 0, whose weight is 1")
+        if math.isnan(value) or value < zero:
+            made.refuse(value, age, "a backward decay must be 0 or more")
+        if _above(value, before, log):
+            made.refuse(value, age, f"it was {before!r} before: a backward decay never rises with age")
+        before = min(value, before)
+    return _keep("backward", CustomBackward(made.name, made.unit, log, made.code, f, made.over))
 
 
 def known(direction: str, name: str, unit: int) -> Decay | None:
@@ -167,30 +198,46 @@ def names() -> list[str]:
     return sorted({name for _, name in _KNOWN})
 
 
-def _prepare(
-    func: Callable[[float], float], name: str | None, unit: Any, log: bool, horizon: Any, letter: str
-) -> tuple[str, int, Callable[[Floats], Floats], list[float], list[float]]:
-    if not callable(func):
-        raise BadDecay(f"{letter} must be a function of one number, got {func!r}")
-    label = name if name is not None else getattr(func, "__name__", "")
-    if not label or label == "<lambda>":
-        label = f"lambda-{_digest(func)[:8]}"
-    if "'" in label or "\\" in label or not label.isprintable():
-        raise BadDecay(f"the name of a decay must be printable, without quotes or backslashes, got {label!r}")
-    size = positive_duration(unit, "unit", 'unit="1m"')
-    over = over_arrays(func, f"the decay function {label!r}")
-    longest = positive_duration(horizon, "horizon", 'horizon="30d"') / size
-    ages = [0.0, *np.geomspace(min(1e-6, longest / 2), longest, _SAMPLES - 1).tolist()]
-    try:
-        values = [float(v) for v in over(np.array(ages))]
-    except (ArithmeticError, ValueError, TypeError) as why:
-        raise BadDecay(f"{letter} fails on an age between 0 and {show_duration(duration(horizon))}: {why}") from why
-    return label, size, over, values, ages
+class _Made:
+    """A user's function with its name and unit, compiled."""
+
+    def __init__(self, func: Callable[[float], float], name: str | None, unit: Any, log: bool, letter: str) -> None:
+        if not callable(func):
+            raise BadDecay(f"{letter} must be a function of one number, got {func!r}")
+        self.letter = letter
+        self.code = fingerprint(func, log)
+        label = name if name is not None else getattr(func, "__name__", "")
+        if not label or label == "<lambda>":
+            label = f"lambda-{self.code[:8]}"
+        if "'" in label or "\\" in label or not label.isprintable():
+            raise BadDecay(f"the name of a decay must be printable, without quotes or backslashes, got {label!r}")
+        self.name = label
+        self.unit = positive_duration(unit, "unit", "unit='1m'")
+        self.over = over_arrays(func, f"the decay function {label!r}")
+
+    def sample(self, horizon: Any) -> Iterator[tuple[float, float]]:
+        """Ages from 0 to the horizon, and what the function gives for them."""
+        longest = positive_duration(horizon, "horizon", "horizon='30d'") / self.unit
+        apart = np.geomspace(min(1e-6, longest / 2), longest, _SAMPLES)
+        ages = np.unique([0.0, *apart.tolist(), *np.linspace(0, longest, _SAMPLES).tolist()])
+        try:
+            values = self.over(ages).tolist()
+        except Exception as why:  # it is the user's code
+            span = f"an age between 0 and {show_duration(duration(horizon))}"
+            raise BadDecay(f"{self.letter} fails on {span}: {why!r}; it must take any number from 0 on") from why
+        yield from zip(ages.tolist(), values, strict=True)
+
+    def refuse(self, value: float, age: float, rule: str) -> NoReturn:
+        """Name the value, the age at which it comes, and the rule it breaks."""
+        counted = "" if self.unit == SECOND else f" (in units of {show_duration(self.unit)})"
+        raise BadDecay(f"{self.letter} gives {value!r} at age {number_text(float(f'{age:.6g}'))}{counted}, but {rule}")
 
 
-def _refuse(letter: str, value: float, age: float, rule: str, log: bool) -> None:
-    hint = "; for one that overflows, give its logarithm and log=True" if math.isinf(value) and not log else ""
-    raise BadDecay(f"{letter} gives {value!r} at age {number_text(float(f'{age:.6g}'))}, but {rule}{hint}")
+def _above(high: float, low: float, log: bool) -> bool:
+    """Whether one value of a function is above another by more than rounding."""
+    if high == low or high == -math.inf:
+        return False
+    return high - low > _ROUNDING * max(1.0, abs(high)) if log else high > low * (1 + _ROUNDING)
 
 
 def _keep(direction: str, decay: _Custom) -> _Custom:
@@ -206,36 +253,16 @@ def _keep(direction: str, decay: _Custom) -> _Custom:
 
 
 def _text(direction: str, name: str, unit: int) -> str:
-    return f"{direction} user('{name}'{', ' + _unit_text(unit) if unit != SECOND else ''})"
+    return f"{direction} user('{name}'{', ' + unit_text(unit) if unit != SECOND else ''})"
 
 
 def _again(direction: str, func: Callable[[float], float], name: str, unit: int, log: bool) -> Decay:
+    """What a pickle gives: the decay of this name if it is known here, else a new one."""
+    code = fingerprint(func, log)
     before = _KNOWN.get((direction, name))
-    cls = CustomForward if direction == "forward" else CustomBackward
-    if before is not None and isinstance(before, cls) and (before.code, before.unit, before.log) == (_digest(func), unit, log):
+    if isinstance(before, (CustomForward, CustomBackward)) and (before.code, before.unit) == (code, unit):
         return before
     over = over_arrays(func, f"the decay function {name!r}")
-    return _keep(direction, cls(name, unit, log, _digest(func), func, over))
-
-
-def _digest(func: Callable[..., Any]) -> str:
-    """Tell two functions apart by what they do: their code, constants and captured values."""
-    digest = hashlib.sha256()
-
-    def feed(code: CodeType) -> None:
-        digest.update(code.co_code)
-        digest.update(repr(code.co_names).encode())
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                feed(constant)
-            else:
-                digest.update(repr(constant).encode())
-
-    code = getattr(func, "__code__", None)
-    if isinstance(code, CodeType):
-        feed(code)
-        for cell in getattr(func, "__closure__", None) or ():
-            digest.update(repr(cell.cell_contents).encode())
-    else:
-        digest.update(repr(func).encode())
-    return digest.hexdigest()[:16]
+    if direction == "forward":
+        return _keep(direction, CustomForward(name, unit, log, code, func, over))
+    return _keep(direction, CustomBackward(name, unit, log, code, func, over))

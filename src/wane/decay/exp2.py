@@ -26,13 +26,15 @@ def _series(terms: int) -> tuple[float, ...]:
 
 _C = _series(14)
 _ROUND = 6755399441055744.0  # 1.5 * 2**52
-_SMALLEST = -1021.0  # below it a double is no longer normal: what is that small becomes 2**-1021, nothing beside the newest
+_SMALLEST = (
+    -1021.0
+)  # below it a double is no longer normal: what is that small becomes 2**-1021, nothing beside the newest
 
 
 @inline
 def exp2(x: float) -> float:
     """``2**x`` for x up to 1023."""
-    x = x if x > _SMALLEST else _SMALLEST  # noqa: FURB136 -- the compiler makes a vector instruction of this form
+    x = x if x > _SMALLEST else _SMALLEST  # the compiler makes a vector instruction of this form
     shifted = x + _ROUND
     r = x - (shifted - _ROUND)
     p = _C[13]
@@ -49,7 +51,8 @@ def exp2(x: float) -> float:
     p = p * r + _C[2]
     p = p * r + _C[1]
     p = p * r + 1.0
-    return from_bits(bits(p) + (bits(shifted) << np.int64(52)))
+    power: float = from_bits(bits(p) + (bits(shifted) << np.int64(52)))
+    return power
 
 
 @kernel("void(r_f8, float64, float64, w_f8)")
@@ -60,9 +63,7 @@ def raise_two(ages: NDArray[np.float64], scale: float, lag: float, out: NDArray[
 
 
 @kernel("void(r_i8, int64, float64, float64, w_f8)")
-def raise_two_ticks(
-    values: NDArray[np.int64], base: int, scale: float, lag: float, out: NDArray[np.float64]
-) -> None:
+def raise_two_ticks(values: NDArray[np.int64], base: int, scale: float, lag: float, out: NDArray[np.float64]) -> None:
     """``2**((values - base) * scale - lag)``."""
     for i in range(values.shape[0]):
         out[i] = exp2((values[i] - base) * scale - lag)

@@ -9,7 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
+from wane._jit import kernel
 from wane.decay.base import (
+    LARGEST_EXPONENT,
+    ONE_SECOND,
     ZERO_EXPONENT,
     Backward,
     Floats,
@@ -18,15 +21,21 @@ from wane.decay.base import (
     Ints,
     from_log2,
     number_text,
+    one_of,
+    positive,
+    positive_duration,
     split,
     unit_text,
 )
-from wane.decay.exp2 import raise_two, raise_two_ticks
+from wane.decay.exp2 import exp2, raise_two, raise_two_ticks
 from wane.errors import BadDecay, BadTime
-from wane.times import PER_TICK, SECOND, Ticks, show_duration
+from wane.times import SECOND, Ticks, show, show_duration
 
-_BLOCK = 256
-"""Half-lives in a block; inside one, a double holds an exponential weight to 14 digits."""
+_STEEPEST = 1000
+"""The largest power of a polynomial: ``2**1000`` still is a double."""
+_LARGE = 2.0**64
+_FLATTEST = 1e-200
+"""The smallest rate: its half-life in nanoseconds still is a double."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +101,16 @@ class Poly(Forward):
     needs_landmark = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.beta <= 1000:
-            raise BadDecay(f"the exponent of poly must be above 0 and at most 1000, got {self.beta!r}; write poly(2)")
+        beta = positive(self.beta, "the exponent of poly", "poly(2)")
+        if beta > _STEEPEST:
+            raise BadDecay(f"the exponent of poly must be at most {_STEEPEST}, got {self.beta!r}; write poly(2)")
+        object.__setattr__(self, "beta", beta)
+
+    @cached_property
+    def _parts(self) -> tuple[int, float]:
+        """The whole part of beta and the rest: products with them are exact, or nearly, where one with beta is not."""
+        whole = math.floor(self.beta)
+        return whole, self.beta - whole
 
     def __str__(self) -> str:
         return f"poly({number_text(self.beta)})"
@@ -102,19 +119,28 @@ class Poly(Forward):
         """``m**beta * 2**(e beta)`` of ``n = m 2**e``: the power is taken of a number in [1, 2)."""
         mantissas, exponents = split(ages)
         zero = exponents == ZERO_EXPONENT
-        turns = np.where(zero, 0, exponents) * self.beta
-        whole = np.floor(turns)
-        powers, extra = split(mantissas**self.beta * np.exp2(turns - whole))
-        return powers, np.where(zero, ZERO_EXPONENT, extra + whole.astype(np.int64))
+        turns = np.where(zero, 0, exponents)
+        whole, rest = self._parts
+        part = turns * rest
+        down = np.floor(part)
+        powers, extra = split(mantissas**self.beta * np.exp2(part - down))
+        return powers, np.where(zero, ZERO_EXPONENT, extra + turns * whole + down.astype(np.int64))
 
     def point(self, age: float) -> tuple[float, int]:
         """``m**beta * 2**(e beta)``."""
         if age <= 0:
             return 0.0, ZERO_EXPONENT
         mantissa, exponent = math.frexp(age)
-        turns = (exponent - 1) * self.beta
-        whole = math.floor(turns)
-        return (2 * mantissa) ** self.beta * 2.0 ** (turns - whole), whole
+        whole, rest = self._parts
+        power = (2 * mantissa) ** self.beta
+        shared = (exponent - 1) * whole
+        if rest:
+            extra, factor = self._power_of_two(exponent - 1, rest)
+            power, shared = power * factor, shared + extra
+        if power > _LARGE:  # callers multiply it with values, which are large themselves
+            power, extra = math.frexp(power)
+            shared += extra
+        return power, shared
 
     def scaled(self, ages: Floats) -> tuple[Floats, int]:
         """``(n / 2**j)**beta`` with `2**j` near the largest age."""
@@ -122,26 +148,42 @@ class Poly(Forward):
         if top <= 0:
             return np.zeros(len(ages)), 0
         j = math.frexp(top)[1]
-        turns = j * self.beta
-        shared = math.floor(turns)
+        whole, rest = self._parts
+        extra, factor = self._power_of_two(j, rest)
         parts = ages * math.ldexp(1.0, -j)
         powers = parts * parts if self.beta == 2 else parts if self.beta == 1 else parts**self.beta
-        return (powers if turns == shared else powers * 2.0 ** (turns - shared)), shared
+        return (powers if factor == 1 else powers * factor), j * whole + extra
+
+    @staticmethod
+    def _power_of_two(exponent: int, rest: float) -> tuple[int, float]:
+        """``2**(exponent * rest)`` as a power of two and a factor from 1 to 2."""
+        part = exponent * rest
+        down = math.floor(part)
+        return down, 2.0 ** (part - down)
 
 
 @dataclass(frozen=True)
 class Polynomial(Forward):
     """``g(n) = c0 + c1 n + c2 n**2 + ...`` (section III.B), `n` counted in `unit`.
 
-    Coefficients are 0 or more, which makes `g` non-decreasing; they grow with age, not against it.
+    Coefficients are 0 or more, which makes `g` non-decreasing.
     """
 
     coefficients: tuple[float, ...]
-    unit: int = SECOND
+    unit: int = ONE_SECOND
 
     needs_landmark = True
 
     def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "coefficients", tuple(float(c) for c in self.coefficients))
+        except (TypeError, ValueError):
+            raise BadDecay(
+                f"the coefficients of polynomial must be numbers, got {self.coefficients!r}; write polynomial(1, 0, 2)"
+            ) from None
+        object.__setattr__(self, "unit", positive_duration(self.unit, "unit", "unit='1m'"))
+        if len(self.coefficients) > _STEEPEST + 1:
+            raise BadDecay(f"polynomial takes powers up to {_STEEPEST}, got {len(self.coefficients)} coefficients")
         bad = [c for c in self.coefficients if not (math.isfinite(c) and c >= 0)]
         if bad:
             raise BadDecay(
@@ -156,7 +198,7 @@ class Polynomial(Forward):
         return f"polynomial({', '.join([*parts, unit_text(self.unit)]).removesuffix(', ')})"
 
     def wide(self, ages: Floats) -> tuple[Floats, Ints]:
-        """Horner's rule on ``n / 2**e``, with the powers of two moved into the coefficients, so that nothing overflows."""
+        """The terms of ``n / 2**e``, with the powers of two moved into the coefficients, so that nothing overflows."""
         mantissas, exponents = split(ages * (SECOND / self.unit))
         turns = np.where(exponents == ZERO_EXPONENT, 0, exponents)
         pairs = [math.frexp(c) for c in self.coefficients]
@@ -177,7 +219,7 @@ class Exponential(Forward, Backward):
     from there are small, and a stream of a million half-lives loses no digit.
 
     Attributes:
-        half_life: Nanoseconds in which a weight halves, or None where a rate was given.
+        half_life: The time in which a weight halves (kept as nanoseconds), or None where a rate was given.
         rate: `alpha` per second, or None where a half-life was given.
     """
 
@@ -186,6 +228,14 @@ class Exponential(Forward, Backward):
 
     is_forward = True
     is_backward = True
+
+    def __post_init__(self) -> None:
+        one_of(self, "exp", "rate=0.1")
+        if self.rate is not None and not _FLATTEST <= self.rate <= math.log(2) * SECOND:
+            raise BadDecay(
+                f"the rate of exp must be from {_FLATTEST} to {math.log(2) * SECOND:.3g} a second (a half-life of "
+                f"1 ns), got {self.rate!r}; write exp(rate=0.1)"
+            )
 
     def __str__(self) -> str:
         if self.half_life is not None:
@@ -199,12 +249,24 @@ class Exponential(Forward, Backward):
         return self.rate if self.rate is not None else math.log(2) * SECOND / float(self._half_life)
 
     @cached_property
-    def _half_life(self) -> Fraction:
-        """Nanoseconds in which a weight halves, exactly as the parameter says."""
+    def _grid(self) -> tuple[int, int]:
+        """Nanoseconds in ``2**shift`` half-lives, at least 2**53 of them, and `shift`.
+
+        Exact for a half-life, within half a unit in the last place of a double for a rate.
+        """
         if self.half_life is not None:
-            return Fraction(self.half_life)
-        assert self.rate is not None
-        return Fraction(math.log(2) / self.rate) * SECOND
+            half_life = Fraction(self.half_life)
+        else:
+            assert self.rate is not None
+            half_life = Fraction(math.log(2)) / Fraction(self.rate) * SECOND
+        shift = max(0, 54 - int(half_life).bit_length())
+        return round(half_life * 2**shift), shift
+
+    @cached_property
+    def _half_life(self) -> Fraction:
+        """Nanoseconds in which a weight halves."""
+        grid, shift = self._grid
+        return Fraction(grid, 2**shift)
 
     @cached_property
     def _turns_per_second(self) -> float:
@@ -228,6 +290,10 @@ class Exponential(Forward, Backward):
         """``exp(-alpha a)``."""
         return np.exp(ages * -self.alpha)
 
+    def wide_of_age(self, ages: Floats) -> tuple[Floats, Ints]:
+        """``2**(-a / half_life)``."""
+        return from_log2(-ages * self._turns_per_second)
+
     def point(self, age: float) -> tuple[float, int]:
         """``exp(alpha n)`` of an age within reach of its frame."""
         return math.exp(age * self.alpha), 0
@@ -245,23 +311,42 @@ class Exponential(Forward, Backward):
         return Frame(origin, rest / half_life.denominator / SECOND, turns)
 
     def locate(self, times: Ticks, landmark: int | None) -> tuple[Floats, Ints]:
-        """Blocks of whole half-lives since 1970 by integers, the rest of each time by a power of two."""
+        """Whole half-lives since 1970 by integers, the rest of each time by a power of two: exact to rounding."""
+        mantissas, exponents = np.empty(len(times)), np.empty(len(times), np.int64)
         if not len(times):
-            return np.empty(0), np.empty(0, np.int64)
-        block = _BLOCK * self._half_life
-        values, per = times.values, times.per_tick
+            return mantissas, exponents
         lo, hi = times.span()
-        while per > 1 and (block / per < 1024 or (block / per).denominator != 1):
-            per //= 1000
-            if max(abs(lo), abs(hi)) // per >= 2**63:
-                raise BadTime(f"times from {lo} to {hi} ns do not fit 64 bits at the resolution {self} needs")
-            values = values * 1000
-        whole, rest = divmod(block / per, 1)
-        turns = np.floor(values / float(block / per)).astype(np.int64)
-        left = (values - turns * np.int64(int(whole))) - turns * float(rest)
-        mantissas, exponents = from_log2(left * (per / float(self._half_life)))
-        return mantissas, exponents + turns * _BLOCK
+        if max(abs(lo), abs(hi)) >= LARGEST_EXPONENT * self._half_life:
+            raise BadTime(
+                f"times from {show(lo)} to {show(hi)} are more than 2**61 half-lives of {self} from 1970; "
+                "choose a longer one"
+            )
+        grid, shift = self._grid
+        if grid >= 2**62:  # a few half-lives cover all of time: doubles do
+            return from_log2(times.values.astype(np.float64) * (times.per_tick / grid))
+        _turn(times.values, times.per_tick, grid, shift, 2.0**shift / grid, mantissas, exponents)
+        return mantissas, exponents
 
     weight = Forward.weight
 
 
+@kernel("void(r_i8, int64, int64, int64, float64, w_f8, w_i8)", fuse=False)
+def _turn(values: Ints, per: int, grid: int, shift: int, turns_per: float, mantissas: Floats, exponents: Ints) -> None:
+    """``2**(time / half_life)`` of times of `values` times `per` ns, where ``2**shift`` half-lives last `grid` ns.
+
+    Quotients are guessed by doubles. What they leave is a small number, so that 64 bits which wrap around give it
+    exactly, however large the products; a guess that is off by a few leaves a few half-lives more.
+    """
+    for i in range(values.shape[0]):
+        grids = np.int64(np.floor(values[i] * (per / grid)))
+        passed = values[i] * per - grids * grid  # nanoseconds, from -grid to 2 grid
+        turns = np.int64(np.floor(passed * turns_per))
+        rest = ((passed << shift) - turns * grid) / grid  # half-lives, a few
+        down = np.floor(rest)
+        mantissa = exp2(rest - down)
+        exponent = (grids << shift) + turns + np.int64(down)
+        if mantissa >= 2.0:
+            mantissa *= 0.5
+            exponent += 1
+        mantissas[i] = mantissa
+        exponents[i] = exponent

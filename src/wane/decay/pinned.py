@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from wane.decay.backward_decays import SlidingWindow
 from wane.decay.base import Backward, Decay, Floats, Forward, Frame, Ints, split
 from wane.errors import BadDecay, QueryInPast
-from wane.times import instant, show, show_duration
+from wane.times import SECOND, Nanoseconds, Ticks, instant, show, show_duration
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Pinned(Forward):
 
     Attributes:
         decay: The backward decay.
-        now: The one instant at which it is asked.
+        now: The one instant at which it is asked, as nanoseconds (:func:`pinned` takes any form).
     """
 
     decay: Decay
@@ -35,20 +36,44 @@ class Pinned(Forward):
         return f"{self.decay} at {show_duration(self.now)}"
 
     def frame(self, near: int, landmark: int | None) -> Frame:
-        """Ages are measured from the fixed time, so that they are 0 or less."""
-        return Frame(self.now)
+        """Ages are measured from the fixed time, so that they are 0 or less; in a window from its edge."""
+        if near > self.now:
+            raise QueryInPast(
+                f"an item of {show(near)} is newer than the fixed time of {self}, {show(self.now)}; pin it later"
+            )
+        return Frame(self._origin(landmark))
+
+    def locate(self, times: Ticks, landmark: int | None) -> tuple[Floats, Ints]:
+        """``f(now - t_i)``, refused for an item newer than the fixed time."""
+        if len(times):
+            self.frame(times.span()[1], landmark)
+        return super().locate(times, landmark)
 
     def wide(self, ages: Floats) -> tuple[Floats, Ints]:
-        """``f(-n)``, refused for an item newer than the fixed time."""
-        if len(ages) and ages.max() > 0:
+        """``f(-n)``; in a window of length `W`, ``f(W - n)``. Newer items are refused, by :meth:`frame` exactly."""
+        late = ages.max(initial=-np.inf) * (1 - 2.0**-51) - self._length / SECOND
+        if late > 0.5 / SECOND:
             raise QueryInPast(
-                f"an item is {ages.max():g} s newer than the fixed time {show(self.now)} of {self}; pin it later"
+                f"an item is {late:g} s newer than the fixed time of {self}, {show(self.now)}; pin it later"
             )
+        if isinstance(self.decay, SlidingWindow):
+            return split((ages > 0).astype(np.float64))
         assert isinstance(self.decay, Backward)
-        return split(self.decay.of_age(-ages))
+        return self.decay.wide_of_age(-ages)
+
+    def weight(self, times: Any, now: Any = None, landmark: Any = None) -> Any:
+        """``f(now - t_i) / f(0)``; `now` may be left out, and no other than the fixed one will do."""
+        at = self.now if now is None else instant(now, "now")
+        if at != self.now:
+            raise QueryInPast(f"{self} was fixed for {show(self.now)}, and now={show(at)} is another time; pin it anew")
+        return super().weight(times, Nanoseconds(at), landmark)
+
+    @property
+    def _length(self) -> int:
+        return self.decay.length if isinstance(self.decay, SlidingWindow) else 0
 
     def _origin(self, landmark: int | None) -> int:
-        return self.now
+        return self.now - self._length
 
 
 def pinned(decay: Any, now: Any) -> Decay:

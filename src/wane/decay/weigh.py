@@ -25,7 +25,12 @@ class Weighed(NamedTuple):
 
 
 def weigh(
-    decay: Forward, landmark: int | None, size: int, times: Ticks | None, span: tuple[int, int], loads: Floats | None = None
+    decay: Forward,
+    landmark: int | None,
+    size: int,
+    times: Ticks | None,
+    span: tuple[int, int],
+    loads: Floats | None = None,
 ) -> Iterator[Weighed]:
     """Give the decayed weights of `size` rows, a chunk at a time.
 
@@ -62,9 +67,7 @@ def weigh(
         yield Weighed(rows, weights, exponent)
 
 
-def _place(
-    decay: Forward, landmark: int | None, times: Ticks, span: tuple[int, int]
-) -> tuple[Ints, int, float, Frame]:
+def _place(decay: Forward, landmark: int | None, times: Ticks, span: tuple[int, int]) -> tuple[Ints, int, float, Frame]:
     frame = decay.frame(span[1], landmark)
     values, base, per = times.since(frame.origin, *span)
     return values, base, per / SECOND, frame

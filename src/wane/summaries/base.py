@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from wane import registry, serde
 from wane._jit import kernel
-from wane.decay import Decay, Forward, Landmark, NoDecay, Pinned, parse
-from wane.decay.base import Floats
+from wane.decay import CustomForward, Decay, Forward, Landmark, NoDecay, Pinned, parse
+from wane.decay.base import ZERO_EXPONENT, Floats, split
 from wane.decay.weigh import Weighed, weigh
 from wane.errors import (
     BadInput,
@@ -29,12 +29,19 @@ from wane.errors import (
     Unsupported,
     WaneError,
 )
-from wane.times import PER_TICK, Nanoseconds, Ticks, instant, show, ticks
+from wane.times import PER_TICK, SECOND, Nanoseconds, Ticks, instant, show, ticks
 
 LARGEST = math.ldexp(1.0, 400)
 """Values and weights under this (2.6e120) are taken: a million of their squares still fit a double."""
 
 _LARGEST_BITS = int(np.float64(LARGEST).view(np.int64))
+
+_SMALL = math.ldexp(1.0, -300)
+
+_NEAR = 2**62
+"""Instants under this (a century around 1970) fit 64 bits in any unit, and so do their differences."""
+
+_FARTHEST = 2**63 * SECOND
 
 POLICIES = ("error", "drop", "clamp")
 
@@ -151,7 +158,7 @@ class Summary(ABC):
             found._read(reader)
         except CorruptState:
             raise
-        except (WaneError, ValueError, TypeError, KeyError, ArithmeticError) as why:
+        except (WaneError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as why:
             raise CorruptState(f"the state of {spec.name!r} cannot be used: {why}") from why
         reader.done()
         return found
@@ -191,7 +198,8 @@ class Summary(ABC):
             else ""
         )
         raise Unsupported(
-            f"{type(self).__name__} cannot take {str(decay)!r}: that needs a summary for {wanted} decay ({instead}){fixed}"
+            f"{type(self).__name__} cannot take {str(decay)!r}: that needs a summary for {wanted} decay "
+            f"({instead}){fixed}"
         )
 
     def _now(self, now: Any, historical: bool) -> tuple[float, int]:
@@ -201,8 +209,8 @@ class Summary(ABC):
                 return 1.0, 0
             if not isinstance(self.decay, Pinned):
                 raise QueryInPast(
-                    f"this answer under {self.decay} depends on when it is asked; give now= a time, or now='latest' for "
-                    "the newest item's"
+                    f"this answer under {self.decay} depends on when it is asked; give now= a time, or now='latest' "
+                    "for the newest item's"
                 )
             at = self.decay.now
         elif isinstance(now, str) and now == "latest":
@@ -260,8 +268,9 @@ class Summary(ABC):
             oldest, newest = column.span()
             if self.landmark is not None and oldest < self.landmark:
                 column, keep = self._before_landmark(column, keep, size, dropped)
-                oldest, newest = max(oldest, self.landmark), max(newest, self.landmark)
+                oldest, newest = column.span() if len(column) else (0, 0)
             if len(column):
+                self._weighable(column.unit, oldest, newest)
                 self.newest = newest if self.newest is None else max(self.newest, newest)
         for reason, count in dropped.items():
             self._drop(reason, count)
@@ -269,9 +278,35 @@ class Summary(ABC):
         self.rows += accepted
         return Batch(column, loads if keep is None or loads is None else loads[keep], keep, accepted, (oldest, newest))
 
+    def _weighable(self, unit: str, oldest: int, newest: int) -> None:
+        """Let the decay refuse a batch before any of it is counted: what it takes at both ends, it takes between."""
+        picky = isinstance(self.decay, (Pinned, CustomForward))
+        if picky or not -_NEAR < oldest <= newest < _NEAR:
+            ends = Ticks(np.array([oldest // PER_TICK[unit], newest // PER_TICK[unit]]), unit)
+            self.decay.locate(ends, self.landmark)
+            next(weigh(self.decay, self.landmark, 2, ends, (oldest, newest)))
+
     def _weigh(self, batch: Batch) -> Iterator[Weighed]:
         """The weights of the accepted rows, a chunk at a time."""
-        return weigh(self.decay, self.landmark, batch.size, batch.times, batch.span, batch.weights)
+        decayed = weigh(self.decay, self.landmark, batch.size, batch.times, batch.span)
+        return decayed if batch.weights is None else self._loaded(decayed, batch, batch.weights)
+
+    def _loaded(self, decayed: Iterator[Weighed], batch: Batch, loads: Floats) -> Iterator[Weighed]:
+        """Multiply decayed weights by the rows' own."""
+        for rows, weights, exponent in decayed:
+            own = loads[rows]
+            shift = math.frexp(float(own.max()))[1]
+            own = np.ldexp(own, -shift)
+            if batch.times is None or (weights.min() > _SMALL and not ((own < _SMALL) & (loads[rows] > 0)).any()):
+                yield Weighed(rows, weights * own, exponent + shift)
+            else:  # the row that counts most may be an old one, of which the shared power of two leaves nothing
+                times = Ticks(batch.times.values[rows], batch.times.unit)
+                factors, powers = self.decay.locate(times, self.landmark)
+                mantissas, extra = split(loads[rows])
+                products, powers = factors * mantissas, powers + extra
+                shared = int(powers[products > 0].max(initial=ZERO_EXPONENT))
+                gap = np.maximum(powers - shared, -2000).astype(np.int32)
+                yield Weighed(rows, np.ldexp(products, np.where(products > 0, gap, 0)), shared)
 
     def _times(self, times: Any, size: int) -> Ticks | None:
         if times is None:
@@ -308,7 +343,9 @@ def from_bytes(data: bytes) -> Summary:
     """Read a state of any registered summary; anything else is `CorruptState`."""
     name = serde.unpack(data).name
     if name not in registry.specs():
-        raise CorruptState(f"the state is of {name!r}, which is not registered here; install the package that brings it")
+        raise CorruptState(
+            f"the state is of {name!r}, which is not registered here; install the package that brings it"
+        )
     found: Summary = registry.lookup(name).make.from_bytes(data)
     return found
 
@@ -327,7 +364,7 @@ def ldexp(number: float, exponent: int) -> float:
 
 
 @kernel("int64(r_i8)")
-def _largest(bits: NDArray[np.int64]) -> int:
+def _largest(bits: NDArray[np.int64]) -> np.int64:
     """The largest magnitude, as the bits of a double: they order like numbers, with infinities and NaN on top."""
     most = np.int64(0)
     for i in range(bits.shape[0]):
@@ -336,7 +373,7 @@ def _largest(bits: NDArray[np.int64]) -> int:
 
 
 def column_of(items: Any, what: str = "items") -> tuple[Floats, NDArray[np.bool_] | None]:
-    """Read a column of numbers as doubles, and where they can be used (finite, and under `LARGEST`), or None for all."""
+    """Read a column of numbers as doubles, and where they can be used (they are under `LARGEST`), or None for all."""
     numbers, missing = _numbers(items, what)
     if missing is None and _largest(numbers.view(np.int64)) < _LARGEST_BITS:
         return numbers, None
@@ -354,7 +391,9 @@ def _numbers(items: Any, what: str) -> tuple[Floats, NDArray[np.bool_] | None]:
             items = items.cast(pa.float64())
         if items.null_count:
             missing = items.is_null().to_numpy(zero_copy_only=False)
-            if not (pa.types.is_integer(items.type) or pa.types.is_floating(items.type) or pa.types.is_boolean(items.type)):
+            if not (
+                pa.types.is_integer(items.type) or pa.types.is_floating(items.type) or pa.types.is_boolean(items.type)
+            ):
                 raise BadInput(f"{what} must be numbers, got Arrow type {items.type}; cast the column first")
             items = items.cast(pa.float64())
         items = items.to_numpy(zero_copy_only=False)
@@ -385,8 +424,8 @@ def _weights(weights: Any, size: int) -> Floats:
 
 
 def _instant(value: Any) -> Nanoseconds | None:
-    if value is not None and not isinstance(value, int):
-        raise CorruptState(f"the state holds {value!r} where a time must be")
+    if value is not None and not (isinstance(value, int) and abs(value) <= _FARTHEST):
+        raise CorruptState(f"the state holds {value!r:.60} where a time must be")
     return None if value is None else Nanoseconds(value)
 
 

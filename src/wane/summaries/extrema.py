@@ -7,21 +7,20 @@ would beat every negative one; so products are kept as sign, power of two and ma
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wane import serde
-from wane.decay.base import ZERO_EXPONENT, Floats, split
+from wane.decay.base import Floats, split
 from wane.errors import CorruptState
 from wane.registry import Equality, Spec
 from wane.summaries.base import Batch, Summary, column_of, is_scalar, ldexp
 from wane.times import Nanoseconds, Ticks
 
-_NORMAL = 1e-290
-"""A product of this size or more has lost nothing to underflow."""
+_CERTAIN = 1e-180
+"""A product of this size or more is right to rounding: weights have a floor near 1e-308, values stay under 1e121."""
 
 
 class Extreme(NamedTuple):
@@ -89,10 +88,8 @@ class Extrema(Summary):
             values = values[batch.keep]
         for rows, loads, _ in self._weigh(batch):
             products = loads * values[rows]
-            for key in self._keys(values, batch, rows, _largest(products), 1):
-                self._top = key if self._top is None or key > self._top else self._top
-            for key in self._keys(values, batch, rows, _largest(-products), -1):
-                self._bottom = key if self._bottom is None or key > self._bottom else self._bottom
+            self._top = _larger(self._top, self._best(values, batch, rows, _largest(products), 1))
+            self._bottom = _larger(self._bottom, self._best(values, batch, rows, _largest(-products), -1))
         return self
 
     def min(self, now: Any = None, *, historical: bool = False) -> float:
@@ -118,10 +115,8 @@ class Extrema(Summary):
         product, power = key.product()
         return ldexp(product / weight, power - exponent)
 
-    def _keys(
-        self, values: Floats, batch: Batch, rows: slice, candidates: NDArray[np.intp], side: int
-    ) -> Iterator[_Key]:
-        """The keys of some rows of a chunk; each depends on its own row alone."""
+    def _best(self, values: Floats, batch: Batch, rows: slice, candidates: NDArray[np.intp], side: int) -> _Key | None:
+        """The largest key of some rows of a chunk; a row's key depends on that row alone."""
         at = candidates + rows.start
         chosen = values[at]
         mantissas, powers = split(np.abs(chosen))
@@ -135,24 +130,19 @@ class Extrema(Summary):
             factors, exponents = split(batch.weights[at])
             mantissas, powers = mantissas * factors, powers + exponents
         halves, extra = np.frexp(mantissas)
-        best: _Key | None = None
-        for i in range(len(at)):
-            time = 0 if times is None else int(times.values[i]) * times.per_tick
-            value = float(chosen[i])
-            if mantissas[i] == 0:
-                key = _Key(0, 0, 0.0, times is not None, time, value)
-            else:
-                sign = side if value > 0 else -side
-                power = int(powers[i]) + int(extra[i])
-                key = _Key(sign, sign * power, sign * float(halves[i]), times is not None, time, value)
-            if best is None or key > best:
-                best = key
-        if best is not None:
-            yield best
+        signs = np.where(mantissas == 0, 0, side * np.sign(chosen)).astype(np.int64)
+        instants = np.zeros(len(at), np.int64) if times is None else times.values
+        best = _first(signs, signs * (powers + extra), signs * halves, instants, chosen)
+        if best is None:
+            return None
+        sign, value = int(signs[best]), float(chosen[best]) + 0.0  # both zeros are one value
+        power, mantissa = (sign * int(powers[best] + extra[best]), sign * float(halves[best])) if sign else (0, 0.0)
+        time = 0 if times is None else int(instants[best]) * times.per_tick
+        return _Key(sign, power, mantissa, times is not None, time, value)
 
     def _absorb(self, other: Self) -> None:
-        self._top = max((key for key in (self._top, other._top) if key is not None), default=None)
-        self._bottom = max((key for key in (self._bottom, other._bottom) if key is not None), default=None)
+        self._top = _larger(self._top, other._top)
+        self._bottom = _larger(self._bottom, other._bottom)
 
     def _parameters(self) -> dict[str, Any]:
         return {}
@@ -175,11 +165,25 @@ def _largest(products: Floats) -> NDArray[np.intp]:
     Where doubles cannot tell, because products have underflowed, that is every row.
     """
     most = float(products.max(initial=-math.inf))
-    if most >= _NORMAL:
+    if most >= _CERTAIN:
         return np.flatnonzero(products >= most * (1 - 1e-9))
-    if -math.inf < most <= -_NORMAL:
+    if -math.inf < most <= -_CERTAIN:
         return np.flatnonzero(products >= most * (1 + 1e-9))
     return np.arange(len(products))
+
+
+def _first(*columns: NDArray[Any]) -> int | None:
+    """The row that is the largest in the first column, of those the largest in the second, and so on."""
+    left = np.arange(len(columns[0]))
+    for column in columns:
+        if len(left) > 1:
+            found = column[left]
+            left = left[found == found.max()]
+    return int(left[0]) if len(left) else None
+
+
+def _larger(mine: _Key | None, theirs: _Key | None) -> _Key | None:
+    return max((key for key in (mine, theirs) if key is not None), default=None)
 
 
 def _item(key: _Key | None) -> Extreme | None:
@@ -210,6 +214,6 @@ SPEC = Spec(
     decays=frozenset({"forward"}),
     items="numbers",
     functions=("min", "max", "argmin", "argmax"),
-    state_bytes=lambda parameters: 512,
+    state_bytes=lambda _: 512,
 )
 Extrema.SPEC = SPEC

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from wane import serde
 from wane._jit import kernel
 from wane.decay import Decay, Frame
-from wane.errors import BadInput, BadParameter, CorruptState, UnknownName
+from wane.errors import BadParameter, CorruptState, UnknownName
 from wane.expr import Expr
 from wane.registry import Equality, Spec
 from wane.summaries.base import LARGEST, Summary, column_of, is_scalar, ldexp
@@ -125,7 +125,7 @@ class Moments(Summary):
 
     def _update_one(self, value: float, time: float) -> Self:
         whole = int(time) if -9e9 < time < 9e9 else 0
-        if not whole and not -1 < time < 1 or not -LARGEST < value < LARGEST or self._extra:
+        if (not whole and not -1 < time < 1) or not -LARGEST < value < LARGEST or self._extra:
             return self._update_many([value], [time], None)
         at = whole * SECOND + round((time - whole) * SECOND)
         if self.landmark is not None and at < self.landmark:
@@ -184,7 +184,9 @@ class Moments(Summary):
         self._total = new
         new = self._weighted + weighted
         self._lost_weighted += (
-            (self._weighted - new) + weighted if abs(self._weighted) >= abs(weighted) else (weighted - new) + self._weighted
+            (self._weighted - new) + weighted
+            if abs(self._weighted) >= abs(weighted)
+            else (weighted - new) + self._weighted
         )
         self._weighted = new
 
@@ -235,7 +237,7 @@ class Moments(Summary):
             reader.finite() for _ in range(5)
         )
         self._extra = {name: reader.finite() for name in self._sums}
-        if self._total < 0 or self._squares < 0:
+        if self._total < 0 or self._total + self._lost_total < 0 or self._squares < 0:
             raise CorruptState("a sum of weights or of squares in the state is negative")
 
     def _numbers(self) -> Iterable[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,7 @@ from wane.decay import Decay
 from wane.registry import Equality, Spec
 from wane.testing import oracles
 from wane.testing.oracles import Answer
-from wane.testing.streams import SPAN, START, Stream, edges, streams
+from wane.testing.streams import START, Stream, edges, streams
 from wane.times import SECOND, Nanoseconds
 
 if TYPE_CHECKING:
@@ -31,10 +32,12 @@ def _steep(age: float) -> float:
 
 
 PINNED = Nanoseconds(START + 3 * 86400 * SECOND)
-"""The instant that pinned decays of :data:`DECAYS` are asked at."""
+"""The instant that the pinned one of :func:`sample_decays` is asked at."""
 
 
-def _decays() -> Mapping[str, Decay]:
+@functools.cache
+def sample_decays() -> Mapping[str, Decay]:
+    """One decay of each kind, by name; laws are tried under each that a summary takes."""
     texts = (
         "none",
         "exp(half_life=5m)",
@@ -51,10 +54,6 @@ def _decays() -> Mapping[str, Decay]:
     made["user"] = decays.forward(_steep, name="wane.testing steep")
     made["pinned"] = decays.pinned("backward poly(1.5)", now=PINNED)
     return made
-
-
-DECAYS = _decays()
-"""One decay of each kind, by name; the laws are tried under each that a summary takes."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +87,11 @@ class Case:
         return made
 
     @property
+    def start(self) -> Nanoseconds:
+        """The instant that its streams begin at."""
+        return START if self.landmark is None else self.landmark
+
+    @property
     def until(self) -> Nanoseconds | None:
         """The instant that no item may come after."""
         return Nanoseconds(self.decay.now) if isinstance(self.decay, decays.Pinned) else None
@@ -108,15 +112,16 @@ class Case:
 
     def edges(self) -> Mapping[str, Stream]:
         """The hand-made streams that it takes."""
-        start, until = self.landmark or START, self.until
-        return edges(items=self.spec.items, start=start, until=until, weighted=self.weighted)
+        return edges(items=self.spec.items, start=self.start, until=self.until, weighted=self.weighted)
 
     def now(self, stream: Stream, later: int = 0) -> Nanoseconds:
         """A time at which to ask about a stream: `later` nanoseconds after its newest item, or the pinned one."""
         if self.until is not None:
             return self.until
         newest = stream.newest
-        return Nanoseconds(max(self.landmark or 0, START if newest is None else newest) + later)
+        if newest is None:
+            newest = self.start
+        return Nanoseconds((newest if self.landmark is None else max(newest, self.landmark)) + later)
 
     def answers(self, summary: Any, now: Any, *, historical: bool = False) -> dict[str, Any]:
         """The answers to all questions, by name; a named sum is asked as ``total`` with its name."""
@@ -129,9 +134,7 @@ class Case:
 
     def exact(self, stream: Stream, now: int | None, *, before: str = "error") -> dict[str, Answer]:
         """The exact answers to those questions that have an oracle, by the names that :meth:`answers` gives."""
-        rows = oracles.rows(
-            stream, self.decay, now, self.landmark, before=before, numbers=self.spec.items == "numbers"
-        )
+        rows = oracles.rows(stream, self.decay, now, self.landmark, before=before, numbers=self.spec.items == "numbers")
         found = {q: oracles.ORACLES[q](rows) for q in self.spec.questions if q in oracles.ORACLES}
         return found | {
             f"total {name}": oracles.decayed_total(rows, _expression(text)) for name, text in self._sums.items()
@@ -139,7 +142,50 @@ class Case:
 
     def tolerance(self, question: str) -> float | None:
         """What an answer may be off by, relative to the oracle's scale; None where nothing is known."""
-        return self.bounds.get(question) if self.spec.equality is Equality.GUARANTEED else EQUAL
+        return EQUAL if self.sure else self.bounds.get(question)
+
+    @property
+    def sure(self) -> bool:
+        """Whether answers are a function of the rows, to within rounding."""
+        return self.spec.equality is not Equality.GUARANTEED
+
+    @property
+    def judged(self) -> bool:
+        """Whether an oracle judges any question."""
+        return any(q in oracles.ORACLES and self.tolerance(q) is not None for q in self.spec.questions)
+
+    def require_same(self, mine: Any, theirs: Any, stream: Stream) -> None:
+        """Require two summaries of the same rows to be equal in their class of equality."""
+        seen = [(one.rows, one.newest, dict(sorted(one.dropped.items()))) for one in (mine, theirs)]
+        require(seen[0] == seen[1], f"rows, newest time and dropped rows are {seen[0]} one way and {seen[1]} the other")
+        if self.spec.equality is Equality.IDENTICAL:
+            require(mine.to_bytes() == theirs.to_bytes(), f"the bytes of {mine!r} and of {theirs!r} differ")
+        now = self.now(stream)
+        self.require_close(self.answers(mine, now), self.answers(theirs, now), stream, now)
+
+    def require_close(self, mine: Mapping[str, Any], theirs: Mapping[str, Any], stream: Stream, now: int) -> None:
+        """Require two sets of answers about one stream to be equal to within their class of equality."""
+        exact = self.exact(stream, now)
+        for question, answer in mine.items():
+            other, right, tolerance = theirs[question], exact.get(question), self.tolerance(question)
+            if tolerance is None:
+                continue
+            if right is None:
+                close = alike(answer, other, tolerance)
+            elif self.sure:
+                close = right.near(answer, other, 2 * tolerance)
+            else:
+                close = right.accepts(answer, tolerance) and right.accepts(other, tolerance)
+            require(close, f"{question} is {answer!r} one way and {other!r} the other; exactly: {right}")
+
+    def require_right(self, summary: Any, stream: Stream, now: Nanoseconds, *, historical: bool = False) -> None:
+        """Require the answers that an oracle judges to be right."""
+        exact = self.exact(stream, now)
+        for question, answer in self.answers(summary, now, historical=historical).items():
+            tolerance = self.tolerance(question)
+            if question in exact and tolerance is not None:
+                right = exact[question]
+                require(right.accepts(answer, tolerance), f"{question} at {now} is {answer!r}; exactly: {right}")
 
     @property
     def _sums(self) -> Mapping[str, str]:
@@ -149,7 +195,7 @@ class Case:
     def _limits(self) -> dict[str, Any]:
         return {
             "items": self.spec.items,
-            "start": self.landmark or START,
+            "start": self.start,
             "until": self.until,
             "timed": None if self.untimed else True,
             "weighted": None if self.weighted else False,
@@ -161,9 +207,9 @@ class Case:
 
 
 def cases(spec: Spec) -> Iterator[Case]:
-    """Every set of parameters of a summary, under each of :data:`DECAYS` that it takes."""
+    """Every set of parameters of a summary, under each of :func:`sample_decays` that it takes."""
     for parameters in spec.parameters:
-        for decay in DECAYS.values():
+        for decay in sample_decays().values():
             if takes(spec, decay):
                 yield Case(spec, decay, parameters, START if decay.needs_landmark else None)
 
@@ -174,6 +220,21 @@ def takes(spec: Spec, decay: Decay) -> bool:
         fixed = isinstance(decay, (decays.NoDecay, decays.Landmark, decays.Pinned))
         return "forward" in spec.decays or (fixed and "landmark" in spec.decays)
     return "backward" in spec.decays
+
+
+def require(condition: bool, otherwise: str) -> None:
+    """Fail unless the condition holds (pytest explains `assert` in test files only)."""
+    if not condition:
+        raise AssertionError(otherwise)
+
+
+def alike(mine: Any, theirs: Any, tolerance: float = 0.0) -> bool:
+    """Whether two answers of any shape are the same, NaN included, numbers to within a relative tolerance."""
+    if isinstance(mine, (list, tuple, np.ndarray)) and isinstance(theirs, (list, tuple, np.ndarray)):
+        return len(mine) == len(theirs) and all(alike(a, b, tolerance) for a, b in zip(mine, theirs, strict=True))
+    if isinstance(mine, (int, float)) and isinstance(theirs, (int, float)):
+        return (math.isnan(mine) and math.isnan(theirs)) or math.isclose(mine, theirs, rel_tol=tolerance)
+    return bool(mine == theirs)
 
 
 def _expression(text: str) -> Callable[[Decimal], Decimal]:

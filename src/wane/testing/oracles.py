@@ -8,6 +8,7 @@ as exact as one. Slow is fine.
 from __future__ import annotations
 
 import decimal
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ USABLE = 2**400
 
 _TINY = Decimal(2) ** -960
 """What a double may lose to underflow, beside the largest weight or value."""
+
+_LEAST = Decimal(2) ** -1074
+"""The least double above 0."""
 
 _HUGE = Decimal(math.ldexp(2 - 2**-52, 1023))
 _EXACT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
@@ -68,8 +72,8 @@ class Exact:
             return self.value.is_nan() and math.isnan(answer)
         with decimal.localcontext(_EXACT):
             if math.isinf(answer):
-                return math.copysign(1, answer) * self.value > _HUGE * (1 - Decimal(tolerance))
-            return abs(Decimal(answer) - self.value) <= Decimal(tolerance) * self.scale + self.floor
+                return (self.value if answer > 0 else -self.value) > _HUGE * (1 - Decimal(tolerance))
+            return abs(Decimal(answer) - self.value) <= Decimal(tolerance) * self.scale + self.floor + _LEAST
 
     def near(self, mine: Any, theirs: Any, tolerance: float) -> bool:
         """Whether two answers are within `tolerance` of the scale of each other."""
@@ -78,7 +82,7 @@ class Exact:
         if not (math.isfinite(mine) and math.isfinite(theirs)):
             return False
         with decimal.localcontext(_EXACT):
-            return abs(Decimal(mine) - Decimal(theirs)) <= Decimal(tolerance) * self.scale + 2 * self.floor
+            return abs(Decimal(mine) - Decimal(theirs)) <= Decimal(tolerance) * self.scale + 2 * (self.floor + _LEAST)
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class Choice:
 
     allowed: frozenset[tuple[Any, int | None]]
 
-    def accepts(self, answer: Any, tolerance: float) -> bool:  # noqa: ARG002 -- called like Exact's
+    def accepts(self, answer: Any, tolerance: float) -> bool:
         """Whether an answer, a value with its time, is one of them."""
         return not self.allowed if answer is None else tuple(answer) in self.allowed
 
@@ -246,7 +250,7 @@ def _extreme(given: Rows, choose: Callable[[Iterable[Decimal]], Decimal]) -> Exa
         return Exact(Decimal("NaN"))
     with decimal.localcontext(_EXACT):
         value = choose([row.weight * Decimal(row.value) for row in given])
-        return Exact(value, abs(value), Decimal(2) ** -1074)
+        return Exact(value, abs(value))
 
 
 def _choice(given: Rows, side: int) -> Choice:
@@ -272,12 +276,12 @@ def _choice(given: Rows, side: int) -> Choice:
 def _weigher(decay: Decay, now: int | None, landmark: int | None) -> Callable[[int | None], Decimal]:
     """Weight as a function of an item's instant: Definition 2 or 3."""
     if isinstance(decay, decays.NoDecay):
-        return lambda time: Decimal(1)
+        return lambda _: Decimal(1)
     if isinstance(decay, decays.Pinned):
-        decay, now = decay.decay, decay.now
+        now, decay = decay.now, decay.decay
     if isinstance(decay, decays.Exponential):  # forward and backward: any landmark gives the same weights
         rate = _LN2 * SECOND / decay.half_life if decay.half_life else Decimal(decay.rate or 0)
-        return lambda time: (rate * _seconds(time, now or 0)).exp()
+        return lambda time: _exp(rate, _seconds(time, now or 0))
     if isinstance(decay, decays.Forward):
         g, start = _g(decay), landmark or 0
         top = Decimal(1) if now is None else g(_seconds(now, start))
@@ -288,14 +292,24 @@ def _weigher(decay: Decay, now: int | None, landmark: int | None) -> Callable[[i
     return lambda time: f(-_seconds(time, asked)) / f(Decimal(0))
 
 
+@functools.lru_cache(100_000)
+def _exp(rate: Decimal, seconds: Decimal) -> Decimal:
+    return (rate * seconds).exp()
+
+
 def _seconds(time: int | None, origin: int) -> Decimal:
     if time is None:
         raise ValueError("an item without a time has no weight under this decay; give times")
     return Decimal(time - origin) / SECOND
 
 
+@functools.lru_cache(64)
 def _g(decay: Decay) -> Callable[[Decimal], Decimal]:
-    """``g`` of the seconds since the landmark (section III)."""
+    """``g`` of the seconds since the landmark (section III); what was computed is kept, since powers are slow."""
+    return functools.lru_cache(100_000)(_plain_g(decay))
+
+
+def _plain_g(decay: Decay) -> Callable[[Decimal], Decimal]:
     if isinstance(decay, decays.Landmark):
         return lambda n: Decimal(n > 0)
     if isinstance(decay, decays.Poly):
@@ -303,14 +317,19 @@ def _g(decay: Decay) -> Callable[[Decimal], Decimal]:
         return lambda n: n**beta if n else Decimal(0)
     if isinstance(decay, decays.Polynomial):
         terms, unit = decay.coefficients, Decimal(decay.unit) / SECOND
-        return lambda n: _sum(Decimal(c) * (n / unit) ** k for k, c in enumerate(terms) if n or not k)
+        return lambda n: _sum(Decimal(c) * ((n / unit) ** k if k else 1) for k, c in enumerate(terms))
     if isinstance(decay, decays.CustomForward):
         return _users(decay)
     raise TypeError(f"there is no exact form of {decay}; add it to wane.testing.oracles")
 
 
+@functools.lru_cache(64)
 def _f(decay: Decay) -> Callable[[Decimal], Decimal]:
     """``f`` of age in seconds (section II.A)."""
+    return functools.lru_cache(100_000)(_plain_f(decay))
+
+
+def _plain_f(decay: Decay) -> Callable[[Decimal], Decimal]:
     if isinstance(decay, decays.SlidingWindow):
         length = Decimal(decay.length) / SECOND
         return lambda a: Decimal(a < length)

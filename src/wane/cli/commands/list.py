@@ -34,7 +34,7 @@ def facts(spec: Spec) -> dict[str, Any]:
         "title": spec.title,
         "class": f"{spec.make.__module__}.{spec.make.__qualname__}",
         "answers": list(spec.questions),
-        "whatever now is": list(spec.timeless),
+        "timeless": list(spec.timeless),
         "functions": [f"fn.{name}" for name in spec.functions],
         "guarantee": spec.guarantee,
         "equality": spec.equality.value,
@@ -43,7 +43,7 @@ def facts(spec: Spec) -> dict[str, Any]:
         "space": spec.space,
         "time": spec.time,
         "paper": spec.paper,
-        "laws absent": dict(spec.absent),
+        "absent laws": dict(spec.absent),
         "version": spec.version,
     }
 

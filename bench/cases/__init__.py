@@ -1,0 +1,1 @@
+"""One file for each case; its function `comparisons` yields what is compared."""
