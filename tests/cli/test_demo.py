@@ -5,12 +5,13 @@ import re
 import numpy as np
 import pytest
 
+from wane._jit import DISABLED
 from wane.cli import main
 from wane.cli.commands import demo
 from wane.sources import ATTACKER, Attack, Traffic, ip_text
 from wane.times import SECOND, instant
 
-ROWS = 30_000
+ROWS = 3_000 if DISABLED else 30_000
 TRAFFIC = Traffic(
     rows=ROWS, rate=ROWS / 300, late=0.05, delay="2s", repeated=0.01, attack=Attack(start=150, share=0.15), seed=5
 )

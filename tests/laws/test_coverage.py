@@ -55,7 +55,9 @@ def test_a_bad_absence_is_an_error(absent: Mapping[str, str], words: str) -> Non
 
 def test_an_absent_law_does_not_apply() -> None:
     spec = replace(SPECS["moments"], absent={"size_is_bounded": "it keeps everything"})
-    assert [found for found in applicable(SPECS["moments"]) if found not in applicable(spec)] == [LAWS["size_is_bounded"]]
+    assert [found for found in applicable(SPECS["moments"]) if found not in applicable(spec)] == [
+        LAWS["size_is_bounded"]
+    ]
 
 
 def test_a_law_needs_a_known_capability() -> None:

@@ -32,6 +32,7 @@ def lines(capsys, *arguments: str) -> list[dict]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
+@pytest.mark.jit_only
 @pytest.mark.parametrize("case", sorted(names()))
 def test_every_case_runs_and_gives_figures(case, capsys):
     run, *found = lines(capsys, case, "--quick", "--seed", "3")
@@ -71,6 +72,7 @@ def test_the_cases_are_listed(capsys):
     assert all(name in said for name in ["moments", *specs()])
 
 
+@pytest.mark.jit_only
 def test_without_json_it_is_a_table(capsys):
     assert main(["extrema", "--quick"]) == 0
     said = capsys.readouterr().out

@@ -110,9 +110,9 @@ class Case:
         """A strategy of streams that it takes; arguments go to :func:`wane.testing.streams`."""
         return streams(**{**self._limits(), **limits})
 
-    def edges(self) -> Mapping[str, Stream]:
-        """The hand-made streams that it takes."""
-        return edges(items=self.spec.items, start=self.start, until=self.until, weighted=self.weighted)
+    def edges(self, early: bool = False) -> Mapping[str, Stream]:
+        """The hand-made streams that it takes, and if `early`, one that starts before the landmark."""
+        return edges(items=self.spec.items, start=self.start, until=self.until, weighted=self.weighted, early=early)
 
     def now(self, stream: Stream, later: int = 0) -> Nanoseconds:
         """A time at which to ask about a stream: `later` nanoseconds after its newest item, or the pinned one."""

@@ -163,7 +163,12 @@ def streams(
 
 
 def edges(
-    *, items: str = "numbers", start: int = START, until: int | None = None, timed: bool = True, weighted: bool = True
+    *,
+    items: str = "numbers",
+    start: int = START,
+    until: int | None = None,
+    weighted: bool = True,
+    early: bool = False,
 ) -> Mapping[str, Stream]:
     """Hand-made streams, by name, that have broken summaries before; the arguments are those of :func:`streams`."""
     end = until if until is not None else start + SPAN
@@ -173,18 +178,20 @@ def edges(
         column = np.array(values, np.float64)
         if items != "numbers":
             column = np.nan_to_num(column, posinf=7.0, neginf=-7.0).clip(-9, 9).astype(np.int64)
-        ticks = Ticks(np.array(times, np.int64), unit, valid) if timed else None
+        ticks = Ticks(np.minimum(times, end // PER_TICK[unit]).astype(np.int64), unit, valid)
         return Stream(column, ticks, np.array(weights) if weights is not None and weighted else None)
 
     tick = SECOND // 1000
     first = -(-start // tick)
     every = np.arange(len(NASTY) + len(UNUSABLE)) * min(SECOND, room // 32)
-    return {
+    before = {"early": stream([1.0, 2.0, -3.0], [start - 1, start + room // 2, start - SECOND])} if early else {}
+    return before | {
         "empty": stream([], []),
         "one": stream([3.5], [start + min(SECOND, room)]),
         "at the landmark": stream([3.5, -1.0], [start, start]),
         "landmark and after": stream([4.0, 8.0, 3.0], [start, start + min(7, room), start]),
         "ties": stream([2.0, 2.0, -2.0, 5.0, 2.0], [start + room // 2] * 5),
+        "milliseconds": stream([7.0, 7.1, 7.2, -7.3, 7.4], first + np.array([3, 9, 17, 103, 1007]), None, "ms"),
         "neighbours": stream([1.0, 1.0, -1.0, -1.0], start + room // 2 + np.array([1, 0, 1, 0])),
         "signs of zero": stream([-0.0, 0.0, 0.0, -0.0], start + room // 2 + np.array([1, 1, 0, 1])),
         "nasty": stream(NASTY + UNUSABLE, start + every),
