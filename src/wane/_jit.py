@@ -258,7 +258,7 @@ def _compiled_over_arrays(
 def fingerprint(*things: Any) -> str:
     """Tell functions (and values) apart by what they do: code, constants, defaults, what they captured and call.
 
-    Functions of other packages than the first one's count by their names alone.
+    Functions of other packages than the first one's count by their names alone, unless they are :class:`Inline`.
     """
     digest = hashlib.sha256()
     _Feeder(digest.update).feed(things)
@@ -285,6 +285,7 @@ class _Feeder:
             self._all(sorted(thing, key=repr))
         elif isinstance(thing, types.CodeType):
             self._all([thing.co_code, thing.co_consts, thing.co_names, thing.co_freevars, thing.co_argcount])
+            self.feed(thing.co_exceptiontable)
         elif id(thing) in self.seen:
             self.update(b"again")
         else:
@@ -302,8 +303,11 @@ class _Feeder:
         elif isinstance(thing, types.FunctionType):
             self._feed_function(thing)
         elif isinstance(thing, Inline):
+            # Compiled into its caller: followed into whatever package it is from.
+            before, self.package = self.package, thing.py_func.__module__.partition(".")[0]
             self._all([thing.py_func, type(thing)._compile])
             self._all([value for name, value in sorted(vars(thing).items()) if isinstance(value, str)])
+            self.package = before
         elif isinstance(py_func := getattr(thing, "py_func", None), types.FunctionType):  # numba's
             self.feed(py_func)
         elif isinstance(thing, functools.partial):

@@ -229,7 +229,7 @@ def instant(time: Any, what: str = "time") -> int:
         return _float_seconds(time, what)
     if isinstance(time, (bool, np.bool_)):
         raise BadTime(f"{what} must be a time, got {time!r}; write seconds, a datetime or a text such as '2026-01-31'")
-    if isinstance(time, (int, np.integer)) and not isinstance(time, np.timedelta64):  # which claims to be an integer
+    if isinstance(time, (int, np.integer)) and kind is not np.timedelta64:  # which claims to be an integer
         return _int_seconds(time, what)
     if isinstance(time, (float, np.floating)):
         return _float_seconds(float(time), what)

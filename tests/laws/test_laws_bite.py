@@ -92,7 +92,7 @@ def _forgets_lost_digits(read: Any, one: Moments, reader: Any) -> None:
 def _reads_without_checks(_: Any, one: Moments, reader: Any) -> None:
     one._exponent = reader.int()
     one._total, one._lost_total, one._weighted, one._lost_weighted, one._squares = (reader.float() for _ in range(5))
-    one._extra = {name: reader.float() for name in one._sums}
+    one._extra = {name: (reader.float(), reader.float()) for name in one._sums}
 
 
 def _counts_questions(count: Any, one: Moments, *args: Any, **named: Any) -> Any:
@@ -131,9 +131,9 @@ def _measures_in_floats(_: Any, column: times.Ticks, origin: int) -> Any:
     return (column.values - origin // column.per_tick).astype(np.float64) * (column.per_tick / times.SECOND)
 
 
-def _weighs_twice(loaded: Any, *args: Any) -> Any:
-    for rows, weights, exponent in loaded(*args):
-        yield Weighed(rows, weights * 2, exponent)
+def _weighs_twice(weigh: Any, one: Summary, batch: base.Batch) -> Any:
+    for rows, weights, exponent in weigh(one, batch):
+        yield Weighed(rows, weights if batch.weights is None else weights * 2, exponent)
 
 
 def _guards_the_mean(_: Any, one: Moments) -> float:
@@ -170,7 +170,7 @@ BREAKS: dict[str, tuple[str, str, Break]] = {
         around(Summary, "_identity", lambda own, one: {**own(one), "landmark": one.landmark}),
     ),
     "a_common_factor_cancels": (MOMENTS, "poly(2)", around(Moments, "mean", _guards_the_mean)),
-    "no_weights_are_ones": (MOMENTS, "poly(2)", around(Summary, "_loaded", _weighs_twice)),
+    "no_weights_are_ones": (MOMENTS, "poly(2)", around(Summary, "_weigh", _weighs_twice)),
     "answers_are_right": (MOMENTS, "none", around(moments, "_chunk_sums", _textbook_variance)),
     "answers_are_right_after_merging": (MOMENTS, "exp(half_life=5m)", around(Moments, "_read", _forgets_the_exponent)),
     "nothing_has_answers": (

@@ -345,10 +345,11 @@ def test_many_processes_start_at_once_with_an_empty_cache(tmp_path: Path) -> Non
         assert missed == (4 if name == "cold" else 0)
 
 
-PACKAGE = {
-    "__init__.py": "",
-    "limits.py": "LIMIT = 100\n",
-    "helper.py": """
+PACKAGES = {
+    "tiny/__init__.py": "",
+    "other/__init__.py": "",
+    "other/limits.py": "LIMIT = 100\n",
+    "tiny/helper.py": """
         from tiny._jit import inline
 
         @inline
@@ -359,11 +360,11 @@ PACKAGE = {
         def outer(x):
             return step(x) * 2
     """,
-    "caller.py": """
-        from tiny import limits
+    "other/caller.py": """
+        from other import limits
+        from other.limits import LIMIT
         from tiny._jit import kernel
         from tiny.helper import outer
-        from tiny.limits import LIMIT
 
         @kernel("int64(r_i8, int64)")
         def at(values, i):
@@ -374,18 +375,18 @@ PACKAGE = {
 
 @pytest.mark.jit_only
 def test_a_changed_helper_or_constant_never_meets_a_stale_caller(tmp_path: Path) -> None:
-    package = tmp_path / "home" / "tiny"
-    package.mkdir(parents=True)
-    shutil.copy(_jit.__file__, package)
-    for name, text in PACKAGE.items():
-        (package / name).write_text(textwrap.dedent(text))
+    home = tmp_path / "home"
+    for name, text in PACKAGES.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(textwrap.dedent(text))
+    shutil.copy(_jit.__file__, home / "tiny")
 
     def answer(where: Path, index: int = 1, **env: str) -> list[str]:
         code = """
             import sys
             import numpy as np
             sys.path.insert(0, sys.argv[1])
-            from tiny.caller import at
+            from other.caller import at
             try:
                 print(at(np.array([10, 20]), int(sys.argv[2])), sum(at._run.stats.cache_hits.values()))
             except IndexError as why:
@@ -394,22 +395,21 @@ def test_a_changed_helper_or_constant_never_meets_a_stale_caller(tmp_path: Path)
         return run(code, str(where), str(index), NUMBA_CACHE_DIR=str(tmp_path / "cache"), **env).split()
 
     def change(name: str, old: str, new: str) -> None:
-        path = package / name
+        path = home / name
         stat = path.stat()
         assert len(old) == len(new)
         path.write_text(path.read_text().replace(old, new))
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # neither size nor time tell
-        shutil.rmtree(package / "__pycache__", ignore_errors=True)
+        shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
 
-    home = package.parent
     assert answer(home) == ["242", "0"]
     assert answer(home, 7, NUMBA_BOUNDSCHECK="1") == ["IndexError", "0"]  # unchecked code is not reused
-    change("helper.py", "x + 1", "x + 2")
+    change("tiny/helper.py", "x + 1", "x + 2")
     assert answer(home) == ["244", "0"]
-    change("limits.py", "100", "200")
+    change("other/limits.py", "100", "200")
     assert answer(home) == ["444", "0"]
-    change("helper.py", "x + 2", "x + 1")
-    change("limits.py", "200", "100")
+    change("tiny/helper.py", "x + 2", "x + 1")
+    change("other/limits.py", "200", "100")
     # as it was at first, and from a zip elsewhere: the same code, so the same entry
     zipped = shutil.make_archive(str(tmp_path / "packed"), "zip", home)
     assert answer(Path(zipped)) == ["242", "1"]

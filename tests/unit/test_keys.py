@@ -1,9 +1,11 @@
 import datetime as dt
 import decimal
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from wane import fn, local
 from wane.errors import BadInput
 from wane.grouped.keys import Groups
@@ -35,7 +37,7 @@ def grouped(arrays, cuts):
     """Ids of all rows, given batch by batch, and the groups' keys."""
     groups = Groups([pa.field(f"k{i}", a.type) for i, a in enumerate(arrays)])
     ids = []
-    for start, stop in zip(cuts, cuts[1:], strict=False):
+    for start, stop in pairwise(cuts):
         ids += groups.ids([a.slice(start, stop - start) for a in arrays], stop - start).tolist()
     keys = [column.to_pylist() for column in groups.keys(np.arange(groups.size))]
     return ids, list(zip(*keys, strict=True)) if keys else [()] * groups.size

@@ -133,11 +133,7 @@ class Forward(Decay):
 
         The largest is about 1; what is smaller than it by more than a double can tell becomes 0.
         """
-        mantissas, exponents = self.wide(ages)
-        shared = int(exponents.max(initial=ZERO_EXPONENT))
-        if shared == ZERO_EXPONENT:
-            return np.zeros(len(ages)), 0
-        return np.ldexp(mantissas, np.maximum(exponents - shared, -2000).astype(np.int32)), shared
+        return share(*self.wide(ages))
 
     def fill(self, values: Ints, base: int, seconds: float, lag: float, out: Floats) -> tuple[Floats, int]:
         """:meth:`scaled` of ticks: ages are ``(values - base) * seconds - lag``; `out` is memory that may be used."""
@@ -224,6 +220,14 @@ def split(numbers: Floats) -> tuple[Floats, Ints]:
     """Write doubles of 0 or more as wide numbers: `m` in [1, 2) and `e`; 0 becomes ``(0, ZERO_EXPONENT)``."""
     mantissas, exponents = np.frexp(numbers)
     return mantissas * 2, np.where(numbers == 0, ZERO_EXPONENT, exponents.astype(np.int64) - 1)
+
+
+def share(mantissas: Floats, exponents: Ints) -> tuple[Floats, int]:
+    """Write wide numbers as doubles that share one power of two, that of the largest."""
+    shared = int(exponents.max(initial=ZERO_EXPONENT, where=mantissas != 0))
+    if shared == ZERO_EXPONENT:
+        return np.zeros(len(mantissas)), 0
+    return np.ldexp(mantissas, np.clip(exponents - shared, -2000, 0).astype(np.int32)), shared
 
 
 def from_log2(logs: Floats) -> tuple[Floats, Ints]:

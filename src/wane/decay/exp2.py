@@ -26,17 +26,15 @@ def _series(terms: int) -> tuple[float, ...]:
 
 _C = _series(14)
 _ROUND = 6755399441055744.0  # 1.5 * 2**52
-_SMALLEST = (
-    -1021.0
-)  # below it a double is no longer normal: what is that small becomes 2**-1021, nothing beside the newest
+_SMALLEST = -1021.0  # below it a double is no longer normal: what is that small counts as 0
 
 
 @inline
 def exp2(x: float) -> float:
-    """``2**x`` for x up to 1023."""
-    x = x if x > _SMALLEST else _SMALLEST  # the compiler makes a vector instruction of this form
-    shifted = x + _ROUND
-    r = x - (shifted - _ROUND)
+    """``2**x`` for x up to 1023, and 0 for x under -1021."""
+    kept = x if x > _SMALLEST else _SMALLEST  # the compiler makes a vector instruction of this form
+    shifted = kept + _ROUND
+    r = kept - (shifted - _ROUND)
     p = _C[13]
     p = p * r + _C[12]
     p = p * r + _C[11]
@@ -52,7 +50,7 @@ def exp2(x: float) -> float:
     p = p * r + _C[1]
     p = p * r + 1.0
     power: float = from_bits(bits(p) + (bits(shifted) << np.int64(52)))
-    return power
+    return power if x >= _SMALLEST else 0.0
 
 
 @kernel("void(r_f8, float64, float64, w_f8)")

@@ -33,6 +33,8 @@ from wane.times import SECOND, Ticks, show, show_duration
 
 _STEEPEST = 1000
 """The largest power of a polynomial: ``2**1000`` still is a double."""
+_MILD = 64
+"""Up to this power, a number from 1/2 to 1 stays far from what a double cannot hold."""
 _LARGE = 2.0**64
 _FLATTEST = 1e-200
 """The smallest rate: its half-life in nanoseconds still is a double."""
@@ -147,6 +149,10 @@ class Poly(Forward):
         top = float(ages.max(initial=0.0))
         if top <= 0:
             return np.zeros(len(ages)), 0
+        if self.beta > _MILD:  # a power of two near the largest age is not near enough
+            power, shared = self.point(top)
+            power, extra = math.frexp(power)
+            return (ages / top) ** self.beta * power, shared + extra
         j = math.frexp(top)[1]
         whole, rest = self._parts
         extra, factor = self._power_of_two(j, rest)
@@ -200,10 +206,12 @@ class Polynomial(Forward):
     def wide(self, ages: Floats) -> tuple[Floats, Ints]:
         """The terms of ``n / 2**e``, with the powers of two moved into the coefficients, so that nothing overflows."""
         mantissas, exponents = split(ages * (SECOND / self.unit))
-        turns = np.where(exponents == ZERO_EXPONENT, 0, exponents)
+        nothing = exponents == ZERO_EXPONENT
+        turns = np.where(nothing, 0, exponents)
         pairs = [math.frexp(c) for c in self.coefficients]
         scales = [e + turns * power for power, (_, e) in enumerate(pairs)]
-        top = np.max([np.where(c == 0, ZERO_EXPONENT, s) for (c, _), s in zip(pairs, scales, strict=True)], axis=0)
+        present = [np.where(nothing, power == 0, True) & (c != 0) for power, (c, _) in enumerate(pairs)]
+        top = np.max([np.where(p, s, ZERO_EXPONENT) for p, s in zip(present, scales, strict=True)], axis=0)
         total = np.zeros(len(ages))
         for (c, _), s, power in zip(pairs, scales, range(len(pairs)), strict=True):
             total += np.ldexp(c * mantissas**power, np.clip(s - top, -2000, 0).astype(np.int32))

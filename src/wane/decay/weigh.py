@@ -8,12 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wane.decay.base import Floats, Forward, Frame, Ints
+from wane.decay.base import Floats, Forward, Frame, Ints, share, split
 from wane.decay.forward_decays import NoDecay
 from wane.times import SECOND, Ticks
 
 CHUNK = 32768
 """Rows that are weighed at once: their weights stay in the cache between the steps."""
+
+_FAINT = math.ldexp(1.0, -900)
+"""Beside a product of this size, what has underflowed is nothing."""
 
 
 class Weighed(NamedTuple):
@@ -62,8 +65,12 @@ def weigh(
         if loads is not None:
             own = loads[rows]
             shift = math.frexp(float(own.max()))[1]
-            weights = weights * np.ldexp(own, -shift)
-            exponent += shift
+            weights, exponent = weights * np.ldexp(own, -shift), exponent + shift
+            # Where the newest weigh nothing of their own, the old ones decide.
+            if times is not None and weights.max() < _FAINT:
+                mantissas, exponents = decay.locate(Ticks(times.values[rows], times.unit), landmark)
+                more, powers = split(own)
+                weights, exponent = share(mantissas * more, exponents + powers)
         yield Weighed(rows, weights, exponent)
 
 

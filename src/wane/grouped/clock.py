@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wane.decay import Backward, Forward, Pinned
-from wane.decay.base import Floats, Ints, split
+from wane.decay.base import Floats, Ints
 from wane.decay.weigh import CHUNK, Weighed, weigh
 from wane.grouped.query import Every, State
 from wane.times import SECOND, Ticks
@@ -101,7 +101,7 @@ class Clock:
             if isinstance(decay, Forward):
                 return Rows(rows, *decay.wide(self._since_start(rows)))
             assert isinstance(decay, Backward)
-            return Rows(rows, *split(decay.of_age(self._until_end(rows))))
+            return Rows(rows, *decay.wide_of_age(self._until_end(rows)))
         assert isinstance(decay, Forward)
         return Rows(rows, *decay.locate(Ticks(self.times.values[rows], self.times.unit), state.landmark))
 

@@ -25,7 +25,8 @@ def _power_of_two(exponent: int) -> float:
     while exponent < -1000:
         power *= 2.0**-1000
         exponent += 1000
-    return power * float(2.0**exponent)
+    small: float = power * 2.0**exponent
+    return small
 
 
 @inline
@@ -39,7 +40,8 @@ def _meet(sums: Floats, exponents: Ints, group: int, exponent: int) -> float:
                 sums[at + j] *= factor
         exponents[group] = exponent
         return 1.0
-    return _power_of_two(exponent - exponents[group])
+    scale: float = _power_of_two(exponent - exponents[group])
+    return scale
 
 
 @inline

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from wane import registry, serde
 from wane._jit import kernel
 from wane.decay import CustomForward, Decay, Forward, Landmark, NoDecay, Pinned, parse
-from wane.decay.base import ZERO_EXPONENT, Floats, split
+from wane.decay.base import Floats
 from wane.decay.weigh import Weighed, weigh
 from wane.errors import (
     BadInput,
@@ -35,8 +35,6 @@ LARGEST = math.ldexp(1.0, 400)
 """Values and weights under this (2.6e120) are taken: a million of their squares still fit a double."""
 
 _LARGEST_BITS = int(np.float64(LARGEST).view(np.int64))
-
-_SMALL = math.ldexp(1.0, -300)
 
 _NEAR = 2**62
 """Instants under this (a century around 1970) fit 64 bits in any unit, and so do their differences."""
@@ -288,25 +286,7 @@ class Summary(ABC):
 
     def _weigh(self, batch: Batch) -> Iterator[Weighed]:
         """The weights of the accepted rows, a chunk at a time."""
-        decayed = weigh(self.decay, self.landmark, batch.size, batch.times, batch.span)
-        return decayed if batch.weights is None else self._loaded(decayed, batch, batch.weights)
-
-    def _loaded(self, decayed: Iterator[Weighed], batch: Batch, loads: Floats) -> Iterator[Weighed]:
-        """Multiply decayed weights by the rows' own."""
-        for rows, weights, exponent in decayed:
-            own = loads[rows]
-            shift = math.frexp(float(own.max()))[1]
-            own = np.ldexp(own, -shift)
-            if batch.times is None or (weights.min() > _SMALL and not ((own < _SMALL) & (loads[rows] > 0)).any()):
-                yield Weighed(rows, weights * own, exponent + shift)
-            else:  # the row that counts most may be an old one, of which the shared power of two leaves nothing
-                times = Ticks(batch.times.values[rows], batch.times.unit)
-                factors, powers = self.decay.locate(times, self.landmark)
-                mantissas, extra = split(loads[rows])
-                products, powers = factors * mantissas, powers + extra
-                shared = int(powers[products > 0].max(initial=ZERO_EXPONENT))
-                gap = np.maximum(powers - shared, -2000).astype(np.int32)
-                yield Weighed(rows, np.ldexp(products, np.where(products > 0, gap, 0)), shared)
+        return weigh(self.decay, self.landmark, batch.size, batch.times, batch.span, batch.weights)
 
     def _times(self, times: Any, size: int) -> Ticks | None:
         if times is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -78,7 +79,7 @@ class Moments(Summary):
         self._total = self._lost_total = 0.0
         self._weighted = self._lost_weighted = 0.0
         self._squares = 0.0
-        self._extra = dict.fromkeys(self._sums, 0.0)
+        self._extra = dict.fromkeys(self._sums, (0.0, 0.0))
         self._frame = Frame(0)
         self._reach = -math.inf  # no frame yet
 
@@ -121,7 +122,7 @@ class Moments(Summary):
         """The decayed sum of the expression called `name`."""
         if name not in self._extra:
             raise UnknownName(f"no sum is called {name!r}; there are {', '.join(self._extra) or 'none'} (see sums=)")
-        return self._normalised(self._extra[name], now, historical)
+        return self._normalised(sum(self._extra[name]), now, historical)
 
     def _update_one(self, value: float, time: float) -> Self:
         whole = int(time) if -9e9 < time < 9e9 else 0
@@ -159,7 +160,7 @@ class Moments(Summary):
             by = self._meet(exponent, total)
             self._add(math.ldexp(total, by), math.ldexp(weighted, by), math.ldexp(squares, by))
             for name, column in extras.items():
-                self._extra[name] += math.ldexp(math.fsum((loads * column[rows]).tolist()), by)
+                self._add_extra(name, math.ldexp(float((loads * column[rows]).sum()), by))
         return self
 
     def _evaluate(self, name: str, expr: Expr, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -170,7 +171,7 @@ class Moments(Summary):
         return np.where(bad, 0.0, found) if bad.any() else found
 
     def _add(self, total: float, weighted: float, squares: float) -> None:
-        """Add the sums of some rows, given at this state's power of two (Chan's merge; Neumaier's summation)."""
+        """Add the sums of some rows, given at this state's power of two (Chan's merge)."""
         if not total:
             return
         mine = self._total + self._lost_total
@@ -179,16 +180,11 @@ class Moments(Summary):
             self._squares += squares + off * off * (total * (mine / (mine + total)))
         else:
             self._squares = squares
-        new = self._total + total
-        self._lost_total += (self._total - new) + total if self._total >= total else (total - new) + self._total
-        self._total = new
-        new = self._weighted + weighted
-        self._lost_weighted += (
-            (self._weighted - new) + weighted
-            if abs(self._weighted) >= abs(weighted)
-            else (weighted - new) + self._weighted
-        )
-        self._weighted = new
+        self._total, self._lost_total = _plus(self._total, self._lost_total, total)
+        self._weighted, self._lost_weighted = _plus(self._weighted, self._lost_weighted, weighted)
+
+    def _add_extra(self, name: str, number: float) -> None:
+        self._extra[name] = _plus(*self._extra[name], number)
 
     def _meet(self, exponent: int, total: float) -> int:
         """Bring the state to the larger of two powers of two; gives the shift that sums at `exponent` still need."""
@@ -206,7 +202,7 @@ class Moments(Summary):
         self._weighted = math.ldexp(self._weighted, by)
         self._lost_weighted = math.ldexp(self._lost_weighted, by)
         self._squares = math.ldexp(self._squares, by)
-        self._extra = {name: math.ldexp(value, by) for name, value in self._extra.items()}
+        self._extra = {name: (math.ldexp(a, by), math.ldexp(b, by)) for name, (a, b) in self._extra.items()}
         self._exponent = exponent
 
     def _normalised(self, scaled: float, now: Any, historical: bool) -> float:
@@ -220,8 +216,8 @@ class Moments(Summary):
             math.ldexp(other._weighted + other._lost_weighted, by),
             math.ldexp(other._squares, by),
         )
-        for name, value in other._extra.items():
-            self._extra[name] += math.ldexp(value, by)
+        for name, pair in list(other._extra.items()):
+            self._add_extra(name, math.ldexp(sum(pair), by))
 
     def _parameters(self) -> dict[str, Any]:
         return {"sums": {name: str(expr) for name, expr in self._sums.items()}}
@@ -236,13 +232,19 @@ class Moments(Summary):
         self._total, self._lost_total, self._weighted, self._lost_weighted, self._squares = (
             reader.finite() for _ in range(5)
         )
-        self._extra = {name: reader.finite() for name in self._sums}
+        self._extra = {name: (reader.finite(), reader.finite()) for name in self._sums}
         if self._total < 0 or self._total + self._lost_total < 0 or self._squares < 0:
             raise CorruptState("a sum of weights or of squares in the state is negative")
 
     def _numbers(self) -> Iterable[float]:
         yield from (self._total, self._lost_total, self._weighted, self._lost_weighted, self._squares)
-        yield from self._extra.values()
+        yield from chain.from_iterable(self._extra.values())
+
+
+def _plus(total: float, lost: float, number: float) -> tuple[float, float]:
+    """Add to a sum, and what is rounded away to what was lost before (Neumaier's summation)."""
+    new = total + number
+    return new, lost + ((total - new) + number if abs(total) >= abs(number) else (number - new) + total)
 
 
 def _expression(name: str, text: str) -> Expr:
