@@ -49,7 +49,7 @@ class Fn:
 
     def alias(self, name: str) -> Fn:
         """The same, with another name for the answer's column."""
-        if not name:
+        if not isinstance(name, str) or not name:  # type: ignore[redundant-expr]
             raise BadParameter(f"an alias is a text, got {name!r}; write .alias('hits')")
         return replace(self, name=name)
 

@@ -57,12 +57,14 @@ class Grouped:
             now: The time of the question where there are no epochs: a time, or ``"latest"``: the newest of the input.
         """
         plan = self.plan(*fns)
+        at = None if isinstance(now, str) and now == "latest" else instant(now, "now")
+        if at is not None and plan.every is not None:
+            raise BadParameter(f"by epochs, now is the end of each; leave now={now!r} away, or leave every= away")
         schema, batches = read(self.source, plan.columns)
         check(plan, schema)
         engine = Engine(plan, schema, self.before)
         for batch in batches:
             engine.update(batch)
-        at = None if isinstance(now, str) and now == "latest" else instant(now, "now")
         table = engine.finish(at)
         report = {"rows": engine.rows, "dropped": engine.dropped}
         return table.replace_schema_metadata({"wane": json.dumps(report)})
@@ -109,11 +111,19 @@ def read(source: Any, columns: Iterable[str]) -> tuple[pa.Schema, Iterator[pa.Re
         return source.schema, iter(source)
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
-    if type(source).__module__.partition(".")[0] == "pandas":
+    if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
         wanted = [name for name in columns if name in source.columns]
-        source = pa.Table.from_pandas(source[wanted], preserve_index=False)
+        try:
+            source = pa.Table.from_pandas(source[wanted], preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as why:
+            raise BadInput(
+                f"the pandas frame cannot be read: {why}; give its columns one type and a name each"
+            ) from why
     elif not isinstance(source, pa.Table) and hasattr(source, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(source)
+        try:
+            reader = pa.RecordBatchReader.from_stream(source)
+        except pa.ArrowInvalid as why:
+            raise BadInput(f"a {type(source).__name__} is no table of rows ({why}); give a table or a frame") from why
         return reader.schema, iter(reader)
     if not isinstance(source, pa.Table):
         raise BadInput(
@@ -133,10 +143,28 @@ def _read_files(source: Any, columns: list[str]) -> tuple[pa.Schema, Iterator[pa
         raise BadInput(f"there is no file {(missing or paths)[0]!r}; give the path or glob of Parquet files")
     try:
         data = ds.dataset(found[0] if len(found) == 1 else found, format="parquet")
-        wanted = [name for name in columns if name in data.schema.names]
-        return data.schema, data.to_batches(columns=wanted, batch_size=BATCH)
-    except (pa.ArrowInvalid, OSError) as why:
-        raise BadInput(f"{found[0]!r} cannot be read as Parquet: {why}") from why
+        for fragment in data.get_fragments():  # a file without a column would read as nulls
+            lacking = [
+                name for name in columns if name in data.schema.names and name not in fragment.physical_schema.names
+            ]
+            if lacking:
+                raise BadInput(f"{fragment.path!r} has no column {lacking[0]!r}, and other files have; leave it out")
+    except (pa.ArrowException, OSError) as why:
+        raise BadInput(f"{found[0]!r} or a file beside it cannot be read as Parquet: {why}") from why
+    wanted = [name for name in columns if name in data.schema.names]
+    return data.schema, _batches(data.to_batches(columns=wanted, batch_size=BATCH))
+
+
+def _batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches of files; what is wrong with one is told when it is reached."""
+    while True:
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return
+        except (pa.ArrowException, OSError) as why:
+            raise BadInput(f"a file cannot be read: {why}") from why
+        yield batch
 
 
 def _are_paths(source: Iterable[Any]) -> bool:

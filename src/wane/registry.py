@@ -112,8 +112,8 @@ def specs() -> Mapping[str, Spec]:
 def lookup(name: str) -> Spec:
     """The thing of this name."""
     known = specs()
-    if name not in known:
-        near = difflib.get_close_matches(name, known, 1)
+    if name not in list(known):
+        near = difflib.get_close_matches(str(name), known, 1)
         meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
         raise UnknownName(f"nothing is registered as {name!r}; {meant}")
     return known[name]

@@ -1,6 +1,8 @@
 """The grouped engine against exact arithmetic in fractions, which shares no code with it."""
 
 import math
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from wane import decay, fn, local
-from wane.errors import BadInput, BadParameter, BeforeLandmark, QueryInPast, Unsupported
+from wane import Moments, decay, fn, local
+from wane.errors import BadInput, BadParameter, BeforeLandmark, QueryInPast, Unsupported, WaneError
 
 SECOND = 10**9
 EXACT = {
@@ -322,3 +324,184 @@ def test_the_pandas_index_and_zone_survive():
     answer = local.group(frame, every=("t", "1m")).agg(fn.sum("v"))
     assert answer["sum_v"].to_pylist() == [3.0, 3.0]
     assert answer.schema.field("epoch").type.tz == "Europe/Paris"
+
+
+@pytest.mark.parametrize("name", ["superexp(half_life=1s)", "backward poly(400)", "exp(half_life=50ms)"])
+def test_weights_under_a_double_keep_their_ratios(name):
+    table = pa.table({"t": [0.0, 1.0, 2.0], "v": [1.0, 5.0, -3.0]})
+    asks = [fn.mean("v", decay=name).alias("mean"), fn.argmax("v", decay=name).alias("argmax")]
+    row = local.group(table, every=("t", "60s")).agg(*asks).to_pylist()[0]
+    fixed = decay.pinned(name, now=60) if name != "exp(half_life=50ms)" else name
+    assert row["mean"] == pytest.approx(Moments(fixed).update([1.0, 5.0, -3.0], [0.0, 1.0, 2.0]).mean(), rel=1e-9)
+    assert row["argmax"] == {"value": 5.0, "time": 1.0}
+
+
+@pytest.mark.parametrize("unit", ["s", "us"])
+def test_epochs_beyond_what_nanoseconds_hold(unit):
+    times = pa.array([10_413_792_005], pa.timestamp("s")).cast(pa.timestamp(unit))  # the year 2300
+    answer = local.group(pa.table({"t": times}), every=("t", "1 minute")).agg(fn.count())
+    assert answer["epoch"].cast(pa.timestamp("s")).cast(pa.int64()).to_pylist() == [10_413_792_000]
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_float_times_have_whole_epochs(kind):
+    table = pa.table({"t": pa.array([-61.0, 70.0, 1_763_500_032.0]).cast(kind)})
+    answer = local.group(table, every=("t", 60)).agg(fn.count())
+    assert answer["epoch"].to_pylist() == [-120.0, 60.0, 1_763_499_980.0 + 40]
+    assert answer.schema.field("epoch").type == pa.float64()
+
+
+def test_epochs_of_days_start_at_whole_days():
+    days = pa.table({"t": pa.array([18_262], pa.date32())})
+    with pytest.raises(BadParameter, match="do not start at whole ticks of 't', which is date32"):
+        local.group(days, every=("t", "1d", "6h")).agg(fn.count())
+
+
+def test_an_epoch_label_that_does_not_fit_is_an_error():
+    with pytest.raises(BadInput, match="cast it to a wider type"):
+        local.group(pa.table({"t": pa.array([5], pa.uint8())}), every=("t", 60, 30)).agg(fn.count())
+
+
+@pytest.mark.parametrize("name", ["exp(half_life=10s)", "none"])
+def test_a_landmark_is_held_where_the_decay_needs_none(name):
+    table = pa.table({"t": [95, 105]})
+    ask = fn.count(decay=name, landmark=100)
+    with pytest.raises(BeforeLandmark):
+        local.group(table, time="t").agg(ask)
+    assert local.group(table, time="t", before="drop").agg(ask)["count"][0].as_py() == pytest.approx(1.0, rel=1e-12)
+    clamped = local.group(table, time="t", before="clamp").agg(ask)["count"][0].as_py()
+    assert clamped == pytest.approx(Moments(name, 100, before="clamp").update([1, 1], [95, 105]).count(now=105))
+
+
+def test_a_question_before_the_landmark_is_refused():
+    table = pa.table({"t": [5, 65]})
+    ask = fn.count(decay="polynomial(1, 0, 2)", landmark=100)
+    with pytest.raises(QueryInPast, match="before the landmark"):
+        local.group(table, time="t", before="clamp").agg(ask, now=70)
+    with pytest.raises(QueryInPast, match="end of epochs before its landmark"):
+        local.group(table, every=("t", 60), before="clamp").agg(ask)
+    by_epoch = local.group(table, every=("t", 60), before="drop").agg(ask)
+    assert by_epoch["count"].to_pylist() == [0.0, 0.0]
+    assert local.dropped(by_epoch) == {"before_landmark": 2}
+    with pytest.raises(BadInput, match="lies between two ticks"):
+        local.group(table, time="t", before="clamp").agg(fn.count(decay="poly(1)", landmark=0.5))
+
+
+def test_a_pinned_decay_and_epochs_have_their_own_now():
+    table = pa.table({"t": [10, 20]})
+    with pytest.raises(QueryInPast, match="was fixed for 35"):
+        local.group(table, time="t").agg(fn.count(decay=decay.pinned("window(5m)", 35)), now=1000)
+    with pytest.raises(BadParameter, match="by epochs, now is the end of each"):
+        local.group(table, every=("t", 60)).agg(fn.count(), now=1000)
+
+
+@pytest.mark.parametrize("name", ["none", "exp(half_life=20s)"])
+@pytest.mark.parametrize("mean", [0.0, 1e4, 1e8, 1e10])
+def test_the_variance_of_values_far_from_zero(mean, name):
+    rng = np.random.default_rng(1)
+    values, times = mean + rng.normal(size=500), np.arange(500) * 0.37
+    weights = [Fraction(w) for w in (np.ones(500) if name == "none" else 2.0 ** ((times - times[-1]) / 20))]
+    exact_values = [Fraction(v) for v in values]
+    total = sum(weights)
+    middle = sum(w * v for w, v in zip(weights, exact_values, strict=True)) / total
+    true = float(sum(w * (v - middle) ** 2 for w, v in zip(weights, exact_values, strict=True)) / total)
+    grouped = local.group(pa.table({"t": times, "v": values}), time="t").agg(fn.var("v", decay=name))
+    assert grouped["var_v"][0].as_py() == pytest.approx(true, rel=1e-12)
+    one, merged = Moments(name), Moments(name)
+    for value, time in zip(values.tolist(), times.tolist(), strict=True):
+        one.update(value, time)
+        merged.merge(Moments(name).update([value], [time]))
+    assert one.var() == pytest.approx(true, rel=1e-12)
+    assert merged.var() == pytest.approx(true, rel=1e-12)
+
+
+def test_time_in_an_expression_is_seconds():
+    table = pa.table({"time": pa.array([1_763_500_000_000_000_005], pa.timestamp("ns")), "v": [2]})
+    answer = local.group(table).agg(fn.sum(fn.expr("v * (time % 60)")).alias("s"))
+    assert answer["s"].to_pylist() == [2 * (1_763_500_000 % 60)]
+
+
+def test_no_rows_at_all_are_one_group_without_keys():
+    answer = local.group(pa.table({"v": pa.array([], pa.float64())})).agg(fn.count(), fn.mean("v"), fn.argmax("v"))
+    row = answer.to_pylist()[0]
+    assert row["count"] == 0.0
+    assert math.isnan(row["mean_v"])
+    assert row["argmax_v"] is None
+
+
+def test_a_null_is_counted_once_however_many_answers_miss_it():
+    table = pa.table({"v": pa.array([None, 1.0])})
+    answer = local.group(table).agg(fn.mean("v"), fn.max("v"), fn.sum("v"))
+    assert local.dropped(answer) == {"value of v": 1}
+
+
+@pytest.mark.parametrize(
+    ("use", "says"),
+    [
+        (lambda: local.group(pa.table({"k": pa.array([1.5], pa.float16())}), "k").agg(fn.count()), "cannot be made of"),
+        (lambda: local.group(pa.table({"k": [[1]]}), "k").agg(fn.count()), "cannot be made of"),
+        (lambda: local.group(pa.table({"v": [1]}), *"v" * 61).agg(fn.count()), "at most 60 keys"),
+        (lambda: local.group(pa.table({"v": [1]}), every=("v", "100000 w")).agg(fn.count()), "shorter than 73 years"),
+        (lambda: local.group(pa.table({"v": [1]}), where=5).agg(fn.count()), "where is an expression"),
+        (lambda: local.group(pa.table({"v": [1]}), time=5).agg(fn.count()), "time is a column's name"),
+        (lambda: local.group(pd.DataFrame([[1, 2]], columns=["a", "a"]), "a").agg(fn.count()), "cannot be read"),
+        (lambda: local.group(pd.DataFrame({"a": [1, "x"]}), "a").agg(fn.count()), "cannot be read"),
+        (lambda: local.group(pa.chunked_array([[1]])).agg(fn.count()), "no table of rows"),
+        (lambda: local.group(pd.Series([1])).agg(fn.count()), "cannot read rows from a Series"),
+        (lambda: fn.count().alias(5), "an alias is a text"),
+        (lambda: Moments(sums="v"), "sums are expressions by name"),
+        (lambda: Moments().update(["1"]), "items must be numbers"),
+        (lambda: Moments().update(pa.array(["1"])), "items must be numbers"),
+        (lambda: Moments().update(np.array(["1", 2], object)), "hold texts"),
+        (lambda: Moments().update([10**400]), "that a double can hold"),
+        (lambda: Moments().update([1], None, [10**400]), "that a double can hold"),
+        (lambda: Moments().update(pa.table({"a": [1]})), "one of its columns"),
+    ],
+)
+def test_what_cannot_be_read_is_a_clear_error(use, says):
+    with pytest.raises(WaneError, match=says):
+        use()
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        np.ma.array([1.0, 2.0, 1e9], mask=[0, 0, 1]),
+        pd.array([1, 2, None], "Int64"),
+        pa.array([1, 2, None], pa.decimal128(5, 2)),
+        pa.array([1, 2, None]).dictionary_encode(),
+        [1, 2, None],
+    ],
+)
+def test_missing_numbers_of_every_kind_are_dropped_and_counted(items):
+    summary = Moments().update(items)
+    assert (summary.sum(), summary.rows, summary.dropped) == (3.0, 2, {"value": 1})
+
+
+def test_large_ints_with_a_null_are_read():
+    assert Moments().update(pa.array([2**60 + 1, None])).sum() == 2.0**60
+
+
+def test_files_that_do_not_fit_each_other_are_named(tmp_path):
+    pq.write_table(pa.table({"k": ["a"], "v": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"v": [1]}), tmp_path / "b.parquet")
+    with pytest.raises(BadInput, match=r"b\.parquet' has no column 'k'"):
+        local.group(tmp_path, "k").agg(fn.count())
+    pq.write_table(pa.table({"k": ["b"], "v": ["text"]}), tmp_path / "b.parquet")
+    with pytest.raises(BadInput, match="a file cannot be read"):
+        local.group(tmp_path, "k").agg(fn.sum("v"))
+
+
+def test_a_state_is_not_read_under_another_function_of_its_name(tmp_path):
+    make = "import wane, sys\ng = wane.decay.forward(lambda n: n ** {power}, name='x')\n"
+    write = "sys.stdout.buffer.write(wane.Moments(g, 0).update([1.0], [5.0]).to_bytes())"
+    read = "print(wane.from_bytes(sys.stdin.buffer.read()).count(now=10))"
+
+    def run(code, given=b""):
+        return subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, check=False)
+
+    state = run(make.format(power=2) + write).stdout
+    assert run(make.format(power=2) + read, state).stdout.strip() == b"0.25"
+    wrong = run(make.format(power=3) + read, state)
+    assert wrong.returncode == 1
+    assert b"another function than the state was made with" in wrong.stderr

@@ -35,6 +35,7 @@ from wane.decay import (
     pinned,
 )
 from wane.decay.base import ZERO_EXPONENT, Frame, from_log2, split
+from wane.decay.forward_decays import _turn
 from wane.decay.weigh import CHUNK, weigh
 from wane.errors import BadDecay, BadInput, BadTime, BeforeLandmark, QueryInPast
 from wane.summaries.moments import Moments
@@ -376,10 +377,30 @@ def test_a_half_life_is_exactly_one_power_of_two() -> None:
         found = decay.locate(Ticks([start + n * half_life for n in turns], "ns"), None)
         assert found[0].tolist() == [1.0] * len(turns)
         assert found[1].tolist() == [start // half_life + n for n in turns]
+        # and a nanosecond before it nearly is, however a quotient is rounded
+        before = decay.locate(Ticks([start + n * half_life - 1 for n in turns], "ns"), None)
+        assert ((before[0] >= 1) & (before[0] < 2)).all()
+        for n, mantissa, exponent in zip(turns, *before, strict=True):
+            exact = 2.0 ** (-1 / half_life) if half_life > 1 else 0.5
+            assert float(wide_value(mantissa, exponent, start // half_life + n)) == pytest.approx(exact, rel=2**-51)
         for n in turns[:3]:
             at = start + n * half_life
             assert decay.frame(at, None) == Frame(at, 0.0, at // half_life)
             assert decay.frame(at - 1, None).exponent == at // half_life - 1
+
+
+@pytest.mark.jit_only
+def test_the_bits_of_an_exponential_weight_are_the_same_on_every_machine() -> None:
+    rng = np.random.default_rng(4)
+    values = rng.integers(NEW_YEAR - YEAR, NEW_YEAR + YEAR, 2000)
+    for decay in (Exponential(300), Exponential(rate=0.1), Exponential("7d")):
+        grid, shift = decay._grid
+        found, plain = ((np.empty(2000), np.empty(2000, np.int64)) for _ in range(2))
+        _turn(values, 1, grid, shift, 2.0**shift / grid, *found)
+        with np.errstate(over="ignore"):
+            _turn.py_func(values, 1, grid, shift, 2.0**shift / grid, *plain)
+        assert (found[0] == plain[0]).all()  # plain Python fuses nothing
+        assert (found[1] == plain[1]).all()
 
 
 def test_half_lives_beyond_64_bits_of_nanoseconds() -> None:
@@ -444,6 +465,21 @@ def test_polynomials_are_exact_to_rounding(coefficients: list[float], ages: list
             assert mantissa == 0
         else:
             assert abs(wide_value(mantissa, exponent) / true - 1) < 1e-14
+
+
+def test_a_polynomial_at_its_landmark_is_its_first_coefficient() -> None:
+    for coefficients in ((1e-38, 2e285), (3, 0, 1), (0, 1)):
+        mantissas, exponents = Polynomial(coefficients).locate(Ticks([0], "s"), 0)
+        assert wide_value(mantissas[0], exponents[0]) == Fraction(coefficients[0])
+
+
+def test_a_lag_is_taken_from_the_ages() -> None:
+    for text in ("poly(2)", "polynomial(1, 1)", "exp(half_life=5m)"):
+        decay = parse(text)
+        assert isinstance(decay, Forward)
+        filled, power = decay.fill(np.array([3, 5]), 1, 1.0, 0.25, np.empty(2))
+        scaled, same = decay.scaled(np.array([1.75, 3.75]))
+        assert (filled * 2.0**power).tolist() == pytest.approx((scaled * 2.0**same).tolist(), rel=1e-15)
 
 
 def test_wide_numbers_of_logarithms() -> None:

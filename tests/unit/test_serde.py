@@ -162,6 +162,12 @@ def test_a_huge_length_is_not_believed(read: Callable[[Reader], Any]) -> None:
         tracemalloc.stop()
 
 
+def test_more_values_than_bytes_are_refused_at_once() -> None:
+    for head, read in ((b"\x06", Reader.value), (b"\x07", Reader.value), (b"", Reader.mapping)):
+        with pytest.raises(CorruptState, match="the state promises 9 values in 3 bytes"):
+            read(Reader(head + b"\x09\0\0\0"))
+
+
 def test_yes_and_no_have_one_form() -> None:
     assert Reader(b"\x01\x01").value() is True
     with pytest.raises(CorruptState, match=r"holds 2 where yes \(1\) or no \(0\)"):

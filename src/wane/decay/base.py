@@ -78,6 +78,11 @@ class Decay(ABC):
     is_backward: ClassVar[bool] = False
     needs_landmark: ClassVar[bool] = False
 
+    @property
+    def behaviour(self) -> str:
+        """What tells it from another decay of the same text: nothing, but for a user's function."""
+        return ""
+
     @abstractmethod
     def __str__(self) -> str:
         """The text form, which :func:`wane.decay.parse` reads back to an equal value."""

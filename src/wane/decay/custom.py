@@ -54,6 +54,11 @@ class CustomForward(Forward):
     def __str__(self) -> str:
         return _text("forward", self.name, self.unit)
 
+    @property
+    def behaviour(self) -> str:
+        """What the function gives for some ages, so that a state is not read under another function of its name."""
+        return _behaviour(self.over, self.log)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the function; the copy is compiled where it arrives."""
         return _again, ("forward", self.func, self.name, self.unit, self.log)
@@ -84,6 +89,11 @@ class CustomBackward(Backward):
 
     def __str__(self) -> str:
         return _text("backward", self.name, self.unit)
+
+    @property
+    def behaviour(self) -> str:
+        """What the function gives for some ages, so that a state is not read under another function of its name."""
+        return _behaviour(self.over, self.log)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the function; the copy is compiled where it arrives."""
@@ -250,6 +260,15 @@ def _keep(direction: str, decay: _Custom) -> _Custom:
         )
     _KNOWN[direction, decay.name] = decay
     return decay
+
+
+def _behaviour(over: Callable[[Floats], Floats], log: bool) -> str:
+    """Values at ages from a thousandth to a thousand units: the same in every version of Python, as code is not."""
+    try:
+        values = over(np.geomspace(1e-3, 1e3, 13)).tolist()
+    except ArithmeticError:  # plain Python overflows where compiled code gives inf
+        values = []
+    return f"{'log ' if log else ''}{' '.join(f'{value:.7g}' for value in values)}"
 
 
 def _text(direction: str, name: str, unit: int) -> str:

@@ -32,9 +32,8 @@ _SMALLEST = -1021.0  # below it a double is no longer normal: what is that small
 @inline
 def exp2(x: float) -> float:
     """``2**x`` for x up to 1023, and 0 for x under -1021."""
-    kept = x if x > _SMALLEST else _SMALLEST  # the compiler makes a vector instruction of this form
-    shifted = kept + _ROUND
-    r = kept - (shifted - _ROUND)
+    shifted = x + _ROUND
+    r = x - (shifted - _ROUND)
     p = _C[13]
     p = p * r + _C[12]
     p = p * r + _C[11]

@@ -35,6 +35,11 @@ class Pinned(Forward):
     def __str__(self) -> str:
         return f"{self.decay} at {show_duration(self.now)}"
 
+    @property
+    def behaviour(self) -> str:
+        """That of the decay which is pinned."""
+        return self.decay.behaviour
+
     def frame(self, near: int, landmark: int | None) -> Frame:
         """Ages are measured from the fixed time, so that they are 0 or less; in a window from its edge."""
         if near > self.now:

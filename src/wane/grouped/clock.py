@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from wane.decay import Backward, Forward, Pinned
@@ -37,13 +36,11 @@ class Clock:
     Args:
         times: The time of every row, none missing.
         every: The epochs, or None.
-        kind: The type of the column they came from.
     """
 
-    def __init__(self, times: Ticks, every: Every | None, kind: pa.DataType) -> None:
+    def __init__(self, times: Ticks, every: Every | None) -> None:
         self.times = times
         self.every = every
-        self.kind = kind
         self.span = times.span() if len(times) else (0, 0)
         if every is not None:
             length, offset = every.length // times.per_tick, every.offset // times.per_tick
@@ -54,11 +51,11 @@ class Clock:
 
     def take(self, keep: NDArray[np.bool_]) -> Clock:
         """Some of the rows."""
-        return Clock(self.times.take(keep), self.every, self.kind)
+        return Clock(self.times.take(keep), self.every)
 
     def at(self, times: Ticks) -> Clock:
         """The same rows at other times."""
-        return Clock(times, self.every, self.kind)
+        return Clock(times, self.every)
 
     def epoch(self, row: int) -> int | None:
         """The epoch of a row, or None where there are no epochs."""
@@ -161,7 +158,10 @@ def asked(state: State, every: Every | None, epochs: Ints, now: int | None) -> A
         assert every is not None
         wide = [decay.point(every.length / SECOND)] * len(times)
     else:
-        wide = [decay.at(time, state.landmark) for time in times]
+        # An epoch that ends before the landmark holds nothing: what it is divided by does not matter.
+        wide = [
+            decay.at(time if state.landmark is None else max(time, state.landmark), state.landmark) for time in times
+        ]
     weights = np.array([weight for weight, _ in wide])
     return Asked(times, place, weights[place], np.array([power for _, power in wide], np.int64)[place])
 

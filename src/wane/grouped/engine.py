@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wane.decay import Pinned
 from wane.decay.base import Floats
 from wane.errors import BadInput, BeforeLandmark, QueryInPast
 from wane.expr import Column, Expr
@@ -38,12 +39,21 @@ class Engine:
         self.before = before
         self.rows = 0
         self.newest: int | None = None
+        self._oldest = 2**200
         self._schema = _plain_schema(schema)
+        time = None if plan.time is None else self._schema.field(plan.time).type
+        for state in plan.states:
+            if before == "clamp" and time is not None and (state.landmark or 0) % PER_TICK[timecolumn.unit_of(time)]:
+                raise BadInput(
+                    f"the landmark of {state} lies between two ticks of {plan.time!r}, which is {time}, so that no row "
+                    "can be moved there; choose a landmark at a whole tick, or before='drop'"
+                )
         self._dropped: Counter[str] = Counter()
+        self._counted: set[tuple[str, int]] = set()
         fields = [self._schema.field(name) for name in plan.keys]
         self._groups = Groups([*([pa.field(EPOCH, pa.int64())] if plan.every else []), *fields])
         self._pools = [
-            make_pool(state, plan.every, frozenset(a.question for a in plan.answers if a.state == i))
+            make_pool(state, plan.every, frozenset(a.question for a in plan.answers if a.state == i), time)
             for i, state in enumerate(plan.states)
         ]
 
@@ -56,6 +66,7 @@ class Engine:
         """Add a batch of rows."""
         plan = self.plan
         self.rows += batch.num_rows
+        self._counted.clear()
         batch = batch.select(list(plan.columns))
         batch = self._kept(batch.cast(_plain_schema(batch.schema)))
         if not batch.num_rows:
@@ -70,18 +81,20 @@ class Engine:
                 times = times.take(times.valid)
                 if not batch.num_rows:
                     return
-            clock = Clock(times, plan.every, column.type)
+            clock = Clock(times, plan.every)
             self.newest = clock.span[1] if self.newest is None else max(self.newest, clock.span[1])
+            self._oldest = min(self._oldest, clock.span[0])
         keys = [batch.column(name) for name in plan.keys]
         if clock is not None and plan.every is not None:
             keys.insert(0, pa.array(clock.epochs))
-        ids = self._groups.ids(keys, batch.num_rows)
-        for pool in self._pools:
-            pool.grow(self._groups.size)
+        ids = self._place(keys, batch.num_rows)
         values: dict[Expr, tuple[Floats, NDArray[np.bool_] | None]] = {}
         for state, pool in zip(plan.states, self._pools, strict=True):
             if state.column is not None and state.column not in values:
                 values[state.column] = _values(state.column, batch)
+                good = values[state.column][1]
+                if good is not None:
+                    self._count(f"value of {state.column}", ~good)
             self._feed(pool, state, ids, clock, None if state.column is None else values[state.column])
 
     def finish(self, now: int | None = None) -> pa.Table:
@@ -91,13 +104,16 @@ class Engine:
             now: The time of the question, where there are no epochs; None is the newest time of the input.
         """
         plan = self.plan
-        if plan.every is None:
-            if now is not None and self.newest is not None and now < self.newest:
-                raise QueryInPast(
-                    f"now={show(now)} is before the newest row, {show(self.newest)}, whose weight would pass 1; "
-                    "ask at or after it"
-                )
-            now = self.newest if now is None else now
+        if not plan.keys and plan.every is None and not self._groups.size:
+            self._place([], 1)  # all rows are one group, and so are none
+        if now is not None and self.newest is not None and now < self.newest:
+            raise QueryInPast(
+                f"now={show(now)} is before the newest row, {show(self.newest)}, whose weight would pass 1; "
+                "ask at or after it"
+            )
+        for state in plan.states:
+            self._check_now(state, now)
+        now = self.newest if now is None else now
         groups = np.arange(self._groups.size)
         keys = self._groups.keys(groups)
         epochs = np.zeros(len(groups), np.int64)
@@ -106,9 +122,16 @@ class Engine:
             assert plan.time is not None
             epochs = keys.pop(0).to_numpy()
             kind = self._schema.field(plan.time).type
-            unit = kind.unit if pa.types.is_timestamp(kind) else "ns" if pa.types.is_floating(kind) else "s"
-            starts = (epochs * plan.every.length + plan.every.offset) // PER_TICK[unit]
-            columns[EPOCH] = timecolumn.write(starts, unit, kind)
+            unit = timecolumn.unit_of(kind)
+            per = PER_TICK[unit]
+            starts = epochs * (plan.every.length // per) + plan.every.offset // per
+            try:
+                columns[EPOCH] = timecolumn.write(starts, unit, timecolumn.label_type(kind))
+            except pa.ArrowInvalid as why:
+                raise BadInput(
+                    f"an epoch starts before or after what {plan.time!r} of type {kind} can hold ({why}); cast it to a "
+                    "wider type"
+                ) from None
         columns.update(zip(plan.keys, keys, strict=True))
         for answer in plan.answers:
             when = asked(plan.states[answer.state], plan.every, epochs, now)
@@ -116,6 +139,34 @@ class Engine:
         table = pa.table(columns)
         keyed = list(columns)[: len(columns) - len(plan.answers)]
         return table.take(_order([columns[name] for name in keyed])) if keyed else table
+
+    def _check_now(self, state: State, now: int | None) -> None:
+        """Refuse questions that no weight answers."""
+        if isinstance(state.decay, Pinned):
+            if now is not None and now != state.decay.now:
+                raise QueryInPast(f"{state} is asked at now={show(now)}, and was fixed for {show(state.decay.now)}")
+            return
+        if state.landmark is None or not state.decay.needs_landmark or self.newest is None:
+            return
+        if now is not None and now < state.landmark:
+            raise QueryInPast(f"now={show(now)} is before the landmark of {state}")
+        every = self.plan.every
+        if (
+            every is not None
+            and self.before == "clamp"
+            and self._oldest < state.landmark // every.length * every.length
+        ):
+            raise QueryInPast(
+                f"{state} is asked at the end of epochs before its landmark, where before='clamp' has put rows after "
+                "the question; use before='drop'"
+            )
+
+    def _place(self, keys: list[pa.Array], rows: int) -> Ids:
+        """The groups of rows, with room for them in every pool."""
+        ids = self._groups.ids(keys, rows)
+        for pool in self._pools:
+            pool.grow(self._groups.size)
+        return ids
 
     def _kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.plan.where is None:
@@ -133,8 +184,6 @@ class Engine:
     ) -> None:
         """Give a pool the rows it can use, and count the others."""
         numbers, keep = values or (None, None)
-        if keep is not None:
-            self._dropped[f"value of {state.column}"] += int((~keep).sum())
         if clock is not None and state.landmark is not None and clock.span[0] < state.landmark:
             clock, keep = self._before_landmark(clock, state, keep)
         if keep is not None:
@@ -144,11 +193,17 @@ class Engine:
         if len(ids):
             pool.update(ids, clock, numbers)
 
+    def _count(self, reason: str, gone: NDArray[np.bool_], detail: int = 0) -> None:
+        """Count rows that are left out, once a batch for each reason, however many answers miss them."""
+        if (reason, detail) not in self._counted:
+            self._counted.add((reason, detail))
+            self._dropped[reason] += int(gone.sum())
+
     def _before_landmark(
         self, clock: Clock, state: State, keep: NDArray[np.bool_] | None
     ) -> tuple[Clock, NDArray[np.bool_] | None]:
         assert state.landmark is not None
-        values, base, per = clock.times.since(state.landmark, *clock.span)
+        values, base, _ = clock.times.since(state.landmark, *clock.span)
         late = values < base
         if self.before == "error":
             raise BeforeLandmark(
@@ -156,10 +211,8 @@ class Engine:
                 "landmark, or before='drop' or 'clamp'"
             )
         if self.before == "clamp":
-            unit = next(unit for unit, ns in PER_TICK.items() if ns == per)
-            return clock.at(Ticks(np.maximum(values, base), unit)), keep
-        late = late if keep is None else late & keep
-        self._dropped["before_landmark"] += int(late.sum())
+            return clock.at(Ticks(np.maximum(values, base), clock.times.unit)), keep
+        self._count("before_landmark", late, state.landmark)
         return clock, ~late if keep is None else keep & ~late
 
 
@@ -205,6 +258,6 @@ def _plain(array: pa.Array) -> pa.Array:
     if pa.types.is_date(kind):
         array, kind = array.cast(pa.timestamp("ms")), pa.timestamp("ms")
     if pa.types.is_timestamp(kind):
-        seconds = array.cast(pa.int64()).cast(pa.float64())
+        seconds = array.cast(pa.int64()).cast(pa.float64(), safe=False)
         return pc.divide(seconds, 10**9 / PER_TICK[kind.unit])
     return array

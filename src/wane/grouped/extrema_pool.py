@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -11,7 +13,7 @@ from wane.grouped import timecolumn
 from wane.grouped.arrays import grown
 from wane.grouped.clock import Asked, Clock
 from wane.grouped.pool import Ids, Pool
-from wane.grouped.query import Answer, Every, State
+from wane.grouped.query import Answer
 
 
 @kernel("void(w_i8, w_i8, w_f8, w_i8, w_f8, r_i8, r_i8, r_f8, r_i8, r_f8, int64)")
@@ -97,12 +99,12 @@ class _Side:
 class ExtremaPool(Pool):
     """Minimum and maximum of the decayed value, with their items."""
 
-    def __init__(self, state: State, every: Every | None, questions: frozenset[str]) -> None:
-        super().__init__(state, every, questions)
-        self._top = _Side(1) if questions & {"max", "argmax"} else None
-        self._bottom = _Side(-1) if questions & {"min", "argmin"} else None
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._top = _Side(1) if self.questions & {"max", "argmax"} else None
+        self._bottom = _Side(-1) if self.questions & {"min", "argmin"} else None
+        self._label = None if self.time is None else timecolumn.label_type(self.time)
         self._sides = [side for side in (self._top, self._bottom) if side is not None]
-        self._time: tuple[str, pa.DataType] | None = None
 
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""
@@ -112,8 +114,6 @@ class ExtremaPool(Pool):
     def update(self, ids: Ids, clock: Clock | None, values: Floats | None) -> None:
         """Compare a batch: products by sign, power of two and mantissa, so that none underflows."""
         assert values is not None
-        if clock is not None:
-            self._time = (clock.times.unit, clock.kind)
         for rows, weights, exponents in _unweighted(len(ids)) if clock is None else clock.keys(self.state):
             chosen = values[rows]
             mantissas, powers = split(np.abs(chosen))
@@ -129,10 +129,9 @@ class ExtremaPool(Pool):
         missing = side.known[groups] == 0
         if answer.question in ("argmin", "argmax"):
             values = pa.array(side.values[groups], mask=missing)
-            if self._time is None:
+            if self.time is None:
                 return values
-            unit, kind = self._time
-            times = timecolumn.write(side.times[groups], unit, kind, missing)
+            times = timecolumn.write(side.times[groups], timecolumn.unit_of(self.time), self._label, missing)
             return pa.StructArray.from_arrays([values, times], ["value", "time"], mask=pa.array(missing))
         gap = np.clip(side.powers[groups] - when.exponents, -3000, 3000).astype(np.int32)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -10,7 +12,7 @@ from wane.decay.base import Floats, Ints
 from wane.grouped.arrays import grown
 from wane.grouped.clock import Asked, Clock, Rows
 from wane.grouped.pool import Ids, Pool
-from wane.grouped.query import Answer, Every, State
+from wane.grouped.query import Answer
 
 TOTAL, LOST_TOTAL, WEIGHTED, LOST_WEIGHTED, SQUARES = range(5)
 _WIDTH = 5
@@ -56,6 +58,19 @@ def _add(sums: Floats, at: int, number: float) -> None:
     sums[at] = new
 
 
+@inline
+def _lost(a: float, b: float, product: float) -> float:
+    """The error of a rounded product (Dekker)."""
+    c = 134217729.0 * a
+    high_a = c - (c - a)
+    c = 134217729.0 * b
+    high_b = c - (c - b)
+    low_a = a - high_a
+    low_b = b - high_b
+    error: float = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+    return error
+
+
 @kernel("void(w_f8, w_i8, r_i8, r_f8, r_i8)")
 def _count(sums: Floats, exponents: Ints, ids: Ids, weights: Floats, powers: Ints) -> None:
     """Add weights to their groups."""
@@ -94,22 +109,28 @@ def _squares(sums: Floats, exponents: Ints, ids: Ids, weights: Floats, powers: I
         at = group * 5
         if powers[row] != exponents[group] or sums[at] == 0.0:
             weight *= _meet(sums, exponents, group, powers[row])
-        total = sums[at] + sums[at + 1]
+        total = sums[at]
         if total != 0.0:
-            off = values[row] - (sums[at + 2] + sums[at + 3]) / total
+            # The mean to twice the digits of a double, as wane.summaries.moments has it.
+            mean = sums[at + 2] / total
+            product = mean * total
+            rest = (sums[at + 2] - product) - _lost(mean, total, product) + sums[at + 3] - mean * sums[at + 1]
+            off = (values[row] - mean) - rest / total
             sums[at + 4] += weight * off * off * (total / (total + weight))
+        product = weight * values[row]
         _add(sums, at, weight)
-        _add(sums, at + 2, weight * values[row])
+        _add(sums, at + 2, product)
+        sums[at + 3] += _lost(weight, values[row], product)
 
 
 class MomentsPool(Pool):
     """Sums of weights, of weighted values and of weighted squares, each group at its own power of two."""
 
-    def __init__(self, state: State, every: Every | None, questions: frozenset[str]) -> None:
-        super().__init__(state, every, questions)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self._sums = np.zeros(0)
         self._exponents = np.zeros(0, np.int64)
-        self._squared = bool(questions & {"var", "std"})
+        self._squared = bool(self.questions & {"var", "std"})
 
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""

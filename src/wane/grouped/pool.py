@@ -7,6 +7,7 @@ group by :class:`ObjectPool`, which is slow and always right.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,12 +31,14 @@ class Pool(ABC):
         state: What is kept.
         every: The epochs of the query, or None.
         questions: What will be asked of it, so that it keeps no more than that needs.
+        time: The type of the query's time column, or None where it has none.
     """
 
-    def __init__(self, state: State, every: Every | None, questions: frozenset[str]) -> None:
+    def __init__(self, state: State, every: Every | None, questions: frozenset[str], time: pa.DataType | None) -> None:
         self.state = state
         self.every = every
         self.questions = questions
+        self.time = time
 
     @abstractmethod
     def grow(self, groups: int) -> None:
@@ -65,9 +68,9 @@ class Pool(ABC):
 class ObjectPool(Pool):
     """One summary object a group: the fallback for a summary without a pool of its own."""
 
-    def __init__(self, state: State, every: Every | None, questions: frozenset[str]) -> None:
-        super().__init__(state, every, questions)
-        self._spec = lookup(state.summary)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._spec = lookup(self.state.summary)
         self._objects: dict[int, Summary] = {}
 
     def grow(self, groups: int) -> None:
@@ -95,7 +98,9 @@ class ObjectPool(Pool):
                 summary = self._spec.make(NoDecay(), **dict(self.state.parameters))
             arguments = dict(answer.arguments)
             if answer.question not in self._spec.timeless and when.times:
-                arguments["now"] = Nanoseconds(when.times[when.place[i]])
+                now = when.times[when.place[i]]
+                landmark = self.state.landmark
+                arguments["now"] = Nanoseconds(now if landmark is None else max(now, landmark))
             found.append(getattr(summary, answer.question)(**arguments))
         return pa.array(found)
 
@@ -114,10 +119,10 @@ class ObjectPool(Pool):
         return made
 
 
-def make_pool(state: State, every: Every | None, questions: frozenset[str]) -> Pool:
+def make_pool(state: State, every: Every | None, questions: frozenset[str], time: pa.DataType | None) -> Pool:
     """The pool for a state: of the summary's own kind, or the fallback."""
     from wane.grouped.extrema_pool import ExtremaPool
     from wane.grouped.moments_pool import MomentsPool
 
     own: dict[str, type[Pool]] = {"moments": MomentsPool, "extrema": ExtremaPool}
-    return own.get(state.summary, ObjectPool)(state, every, questions)
+    return own.get(state.summary, ObjectPool)(state, every, questions, time)

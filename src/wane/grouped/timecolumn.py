@@ -17,7 +17,7 @@ def read(array: pa.Array) -> Ticks:
 def write(
     values: NDArray[np.int64], unit: str, kind: pa.DataType, missing: NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    """Ticks of a unit as a column of the type that the query's times have."""
+    """Ticks of a unit as a column of a type (:func:`label_type`)."""
     if pa.types.is_timestamp(kind):
         return (
             pa.array(values, pa.int64(), mask=missing)
@@ -28,5 +28,19 @@ def write(
     if pa.types.is_date(kind):
         return pa.array(values, pa.int64(), mask=missing).cast(pa.timestamp(unit)).cast(kind)
     if pa.types.is_floating(kind):
-        return pa.array(values * (PER_TICK[unit] / SECOND), mask=missing).cast(kind)
+        return pa.array(values / (SECOND / PER_TICK[unit]), mask=missing).cast(kind)  # rounded once
     return pa.array(values * PER_TICK[unit] // SECOND, mask=missing).cast(kind)
+
+
+def unit_of(kind: pa.DataType) -> str:
+    """The unit that the times of a column are read in."""
+    if pa.types.is_timestamp(kind):
+        return str(kind.unit)
+    if pa.types.is_date64(kind):
+        return "ms"
+    return "ns" if pa.types.is_floating(kind) else "s"
+
+
+def label_type(kind: pa.DataType) -> pa.DataType:
+    """The type of times in an answer: the column's own, but of small floats, which cannot tell epochs apart."""
+    return pa.float64() if pa.types.is_floating(kind) else kind

@@ -8,12 +8,15 @@ from typing import Any
 import pyarrow as pa
 
 from wane import registry
-from wane.decay import Backward, Forward
+from wane.decay import Forward
 from wane.errors import BadInput, BadParameter, Unsupported
 from wane.expr import Expr
 from wane.fn import Fn
 from wane.grouped.query import Answer, Every, Plan, State
 from wane.times import PER_TICK, SECOND, duration
+
+MOST_KEYS = 60
+"""Key columns of a query; which of them are null is kept in one 64-bit word."""
 
 
 def build(
@@ -35,6 +38,12 @@ def build(
     """
     if not fns:
         raise BadParameter("nothing is asked for; write .agg(fn.count())")
+    if time is not None and not isinstance(time, str):
+        raise BadParameter(f"time is a column's name, got {time!r}; write time='time'")
+    if where is not None and not isinstance(where, (str, Expr)):
+        raise BadParameter(f"where is an expression, got {where!r}; write where='len > 100'")
+    if len(keys) > MOST_KEYS:
+        raise BadParameter(f"groups have at most {MOST_KEYS} keys, got {len(keys)}; put some of them into one column")
     for fn in fns:
         if not isinstance(fn, Fn):
             raise BadParameter(f"an answer is described by wane.fn, got {fn!r}; write .agg(fn.count())")
@@ -48,8 +57,11 @@ def build(
             every[0],
             Every(duration(every[1], "every"), duration(every[2], "offset") if len(every) == 3 else 0),
         )
-        if epochs.length <= 0:
-            raise BadParameter(f"an epoch must be longer than 0, got {every[1]!r}; write every=(column, '1 minute')")
+        if not 0 < epochs.length < 2**61 or abs(epochs.offset) > 2**61:
+            raise BadParameter(
+                f"an epoch must be longer than 0 and shorter than 73 years, got {every[1]!r}; write "
+                "every=(column, '1 minute')"
+            )
     names = [*(["epoch"] if epochs else []), *keys, *(fn.name for fn in fns)]
     for name in names:
         if names.count(name) > 1:
@@ -75,11 +87,14 @@ def check(plan: Plan, schema: pa.Schema) -> None:
                 raise BadInput(f"column {name!r} must hold numbers, and is {kind}; cast it first")
     for name in plan.keys:
         kind = schema.field(name).type
-        if pa.types.is_nested(kind):
-            raise BadInput(f"column {name!r} is {kind}, and groups need plain values; take its fields apart first")
+        if not _is_key(kind.value_type if pa.types.is_dictionary(kind) else kind):
+            raise BadInput(
+                f"column {name!r} is {kind}, which groups cannot be made of; cast it to a number, a text, bytes, a "
+                "decimal or a time first"
+            )
     if plan.time is not None:
         kind = schema.field(plan.time).type
-        if not (_is_number(kind) or _is_time(kind)) or pa.types.is_decimal(kind):
+        if not (_is_number(kind) or _is_time(kind)) or pa.types.is_decimal(kind) or pa.types.is_float16(kind):
             raise BadInput(f"column {plan.time!r} must hold times (timestamps, dates, or seconds), and is {kind}")
         tick = tick_of(kind)
         if plan.every is not None and (plan.every.length % tick or plan.every.offset % tick):
@@ -93,8 +108,8 @@ def tick_of(kind: pa.DataType) -> int:
     """Nanoseconds between two neighbouring values of a time column; floats of seconds go to the nanosecond."""
     if pa.types.is_timestamp(kind):
         return PER_TICK[kind.unit]
-    if pa.types.is_date64(kind):
-        return PER_TICK["ms"]
+    if pa.types.is_date(kind):
+        return 86400 * SECOND
     return 1 if pa.types.is_floating(kind) else SECOND
 
 
@@ -119,9 +134,18 @@ def _state(fn: Fn, time: str | None, every: Every | None) -> State:
         raise BadParameter(
             f"{decay} measures from a landmark; give landmark= in fn.{fn.question}, or group by epochs with every="
         )
-    if isinstance(decay, Forward) and not decay.needs_landmark and isinstance(decay, Backward):
-        landmark = None  # any landmark gives the same weights
     return State(fn.summary, fn.column, decay, landmark, fn.parameters)
+
+
+def _is_key(kind: pa.DataType) -> bool:
+    types = pa.types
+    plain = (
+        types.is_integer, types.is_float32, types.is_float64, types.is_boolean, types.is_null, types.is_string,
+        types.is_large_string, types.is_string_view, types.is_binary, types.is_large_binary, types.is_binary_view,
+        types.is_fixed_size_binary, types.is_decimal128, types.is_decimal256, types.is_timestamp, types.is_date,
+        types.is_time, types.is_duration,
+    )  # fmt: skip
+    return any(of(kind) for of in plain) and not isinstance(kind, pa.BaseExtensionType)
 
 
 def _is_number(kind: pa.DataType) -> bool:

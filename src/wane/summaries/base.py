@@ -101,9 +101,13 @@ class Summary(ABC):
     def _absorb(self, other: Self) -> None:
         """Merge the state of `other`, which has the same parameters."""
 
+    def _settle(self) -> None:  # noqa: B027 -- most have nothing waiting
+        """Bring into the state what was accepted and waits; everything that reads the state does so first."""
+
     @property
     def dropped(self) -> Mapping[str, int]:
         """How many rows were not counted, by reason: ``time``, ``value``, ``weight``, ``before_landmark``."""
+        self._settle()
         return dict(self._dropped)
 
     def merge(self, other: Self) -> Self:
@@ -116,6 +120,8 @@ class Summary(ABC):
                 raise MergeRefused(
                     f"{name} differs: {_say(value)} here, {_say(theirs[name])} there; only states over one {name} merge"
                 )
+        self._settle()
+        other._settle()
         self._absorb(other)
         self.rows += other.rows
         if other.newest is not None:
@@ -126,6 +132,7 @@ class Summary(ABC):
 
     def to_bytes(self) -> bytes:
         """The state as bytes, which :func:`wane.from_bytes` reads back."""
+        self._settle()
         writer = serde.Writer()
         writer.text(str(self.decay)).value(self.landmark).text(self.before).mapping(self._parameters())
         writer.uint(self.rows).value(self.newest).mapping(self._dropped)
@@ -149,7 +156,8 @@ class Summary(ABC):
             decay, landmark, before = parse(reader.text()), _instant(reader.value()), reader.text()
             found = cls(decay, landmark, before=before, **reader.mapping())
             if found.digest() != envelope.digest:
-                raise CorruptState("the state's parameters do not fit their digest")
+                other = "another function than the state was made with, or " if found.decay.behaviour else ""
+                raise CorruptState(f"the state cannot be read under {found.decay}: {other}its parameters were changed")
             found.rows = reader.uint()
             found.newest = _instant(reader.value())
             found._dropped = {name: _count(count) for name, count in reader.mapping().items()}
@@ -181,7 +189,8 @@ class Summary(ABC):
     def _identity(self) -> dict[str, Any]:
         """What two states must share to merge: under no or exponential decay, any landmark gives the same weights."""
         landmark = self.landmark if self.decay.needs_landmark or self.before != "error" else None
-        return {"decay": str(self.decay), "landmark": landmark, "before": self.before, **self._parameters()}
+        own = {"decay": str(self.decay), "landmark": landmark, "before": self.before, **self._parameters()}
+        return own | {"function of the decay": self.decay.behaviour} if self.decay.behaviour else own
 
     def _forward(self, decay: Decay) -> Forward:
         kinds = self.SPEC.decays
@@ -362,34 +371,49 @@ def column_of(items: Any, what: str = "items") -> tuple[Floats, NDArray[np.bool_
 
 
 def _numbers(items: Any, what: str) -> tuple[Floats, NDArray[np.bool_] | None]:
+    """Read numbers as doubles, and where one is missing (None: nowhere); NaN stands for a missing one as well."""
     missing = None
     if type(items).__module__.partition(".")[0] == "pyarrow":
-        import pyarrow as pa
-
-        items = items.combine_chunks() if isinstance(items, pa.ChunkedArray) else items
-        if pa.types.is_decimal(items.type):
-            items = items.cast(pa.float64())
-        if items.null_count:
-            missing = items.is_null().to_numpy(zero_copy_only=False)
-            if not (
-                pa.types.is_integer(items.type) or pa.types.is_floating(items.type) or pa.types.is_boolean(items.type)
-            ):
-                raise BadInput(f"{what} must be numbers, got Arrow type {items.type}; cast the column first")
-            items = items.cast(pa.float64())
-        items = items.to_numpy(zero_copy_only=False)
-    elif hasattr(items, "to_numpy"):
-        items = items.to_numpy()
+        array, missing = _arrow_numbers(items, what)
+    elif isinstance(items, np.ma.MaskedArray):
+        array, missing = items.filled(0), np.ma.getmaskarray(items)
+    elif hasattr(items, "isna") and getattr(getattr(items, "dtype", None), "kind", "O") in "fiub":
+        array = items.to_numpy(np.float64, na_value=np.nan)  # pandas, whose own missing number is no double
+    else:
+        array = items.to_numpy() if hasattr(items, "to_numpy") else items
     try:
-        array = np.asarray(items)
+        array = np.asarray(array)
         if array.dtype.kind == "O":
+            if any(isinstance(item, (str, bytes)) for item in array.flat):
+                raise BadInput(f"{what} must be numbers, and hold texts; convert the column first")
             array = array.astype(np.float64)  # None becomes NaN
-    except (TypeError, ValueError) as why:
-        raise BadInput(f"{what} must be numbers: {why}") from None
+    except (TypeError, ValueError, OverflowError) as why:
+        if isinstance(why, BadInput):
+            raise
+        raise BadInput(f"{what} must be numbers that a double can hold: {why}") from None
     if array.dtype.kind not in "fiub":
         raise BadInput(f"{what} must be numbers, got dtype {array.dtype}; convert the column first")
     if array.ndim != 1:
         raise BadInput(f"{what} must have one dimension, got shape {array.shape}; ravel it or pass one column")
     return np.ascontiguousarray(array, np.float64), missing
+
+
+def _arrow_numbers(items: Any, what: str) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    import pyarrow as pa
+
+    if not isinstance(items, (pa.Array, pa.ChunkedArray)):
+        raise BadInput(f"{what} must be one column, got a {type(items).__name__}; pass one of its columns")
+    column = items.combine_chunks() if isinstance(items, pa.ChunkedArray) else items
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    kind = column.type
+    if pa.types.is_decimal(kind) or pa.types.is_null(kind):
+        column = column.cast(pa.float64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise BadInput(f"{what} must be numbers, got Arrow type {kind}; cast the column first")
+    if not column.null_count:
+        return column.to_numpy(zero_copy_only=False), None
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    return column.fill_null(False if pa.types.is_boolean(kind) else 0).to_numpy(zero_copy_only=False), missing
 
 
 def _weights(weights: Any, size: int) -> Floats:

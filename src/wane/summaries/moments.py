@@ -2,7 +2,8 @@
 
 The state is three weighted sums, all scaled by one power of two: the weights, the weighted values (each with the
 rounding error it has lost so far), and the weighted squares about the mean. The textbook form of the variance,
-``sum(v^2)/C - A^2``, cancels; squares about the mean do not, and two of them merge exactly like one.
+``sum(v^2)/C - A^2``, cancels; squares about the mean do not, and merge by Chan's formula, with means taken to twice
+the digits of a double. Values that come one by one wait until some dozens are there, and go the way of a column.
 """
 
 from __future__ import annotations
@@ -17,30 +18,33 @@ from numpy.typing import NDArray
 
 from wane import serde
 from wane._jit import kernel
-from wane.decay import Decay, Frame
+from wane.decay import Decay, Pinned
 from wane.errors import BadParameter, CorruptState, UnknownName
 from wane.expr import Expr
 from wane.registry import Equality, Spec
-from wane.summaries.base import LARGEST, Summary, column_of, is_scalar, ldexp
-from wane.times import SECOND
+from wane.summaries.base import LARGEST, Batch, Summary, column_of, is_scalar, ldexp
+from wane.times import SECOND, Ticks
+
+_COMPANY = 64
+"""Values given one by one that are added up together."""
 
 
-@kernel("UniTuple(float64, 3)(r_f8, r_f8)", reorder=True)
-def _chunk_sums(weights: NDArray[np.float64], values: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Sum of weights, of weighted values, and of weighted squares about the mean, in two passes over one chunk."""
+@kernel("UniTuple(float64, 4)(r_f8, r_f8)", reorder=True)
+def _chunk_sums(weights: NDArray[np.float64], values: NDArray[np.float64]) -> tuple[float, float, float, float]:
+    """Sum of weights, mean, what it lacks times the weights, and weighted squares about it: two passes over a chunk."""
     total = weighted = 0.0
     for i in range(weights.shape[0]):
         total += weights[i]
         weighted += weights[i] * values[i]
     if total == 0.0:
-        return 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0, 0.0
     mean = weighted / total
     squares = drift = 0.0
     for i in range(weights.shape[0]):
         off = values[i] - mean
         squares += weights[i] * off * off
         drift += weights[i] * off
-    return total, weighted, max(squares - drift * drift / total, 0.0)
+    return total, mean, drift, max(squares - drift * drift / total, 0.0)
 
 
 class Moments(Summary):
@@ -74,14 +78,15 @@ class Moments(Summary):
         before: str = "error",
     ) -> None:
         super().__init__(decay, landmark, before=before)
+        if sums is not None and not isinstance(sums, Mapping):
+            raise BadParameter(f"sums are expressions by name, got {sums!r}; write sums={{'energy': 'v ** 2'}}")
         self._sums = {name: _expression(name, text) for name, text in sorted((sums or {}).items())}
         self._exponent = 0
         self._total = self._lost_total = 0.0
         self._weighted = self._lost_weighted = 0.0
         self._squares = 0.0
         self._extra = dict.fromkeys(self._sums, (0.0, 0.0))
-        self._frame = Frame(0)
-        self._reach = -math.inf  # no frame yet
+        self._waiting: tuple[list[float], list[int]] = ([], [])  # values and times given one by one
 
     def update(self, items: Any, times: Any = None, weights: Any = None) -> Self:
         """Add one value, or a column of them, with their times and perhaps weights."""
@@ -98,19 +103,24 @@ class Moments(Summary):
 
     def count(self, now: Any = None, *, historical: bool = False) -> float:
         """The decayed count `C`: the sum of weights."""
+        self._settle()
         return self._normalised(self._total + self._lost_total, now, historical)
 
     def sum(self, now: Any = None, *, historical: bool = False) -> float:
         """The decayed sum `S`: the sum of weighted values."""
+        self._settle()
         return self._normalised(self._weighted + self._lost_weighted, now, historical)
 
     def mean(self) -> float:
         """The decayed average `A = S / C`, which does not depend on now; NaN when nothing has weight."""
-        total = self._total + self._lost_total
-        return (self._weighted + self._lost_weighted) / total if total else math.nan
+        self._settle()
+        if not self._total:
+            return math.nan
+        return sum(_mean(self._total, self._lost_total, self._weighted, self._lost_weighted))
 
     def var(self) -> float:
         """The decayed variance; NaN when nothing has weight."""
+        self._settle()
         total = self._total + self._lost_total
         return self._squares / total if total else math.nan
 
@@ -120,48 +130,52 @@ class Moments(Summary):
 
     def total(self, name: str, now: Any = None, *, historical: bool = False) -> float:
         """The decayed sum of the expression called `name`."""
-        if name not in self._extra:
+        if name not in list(self._extra):
             raise UnknownName(f"no sum is called {name!r}; there are {', '.join(self._extra) or 'none'} (see sums=)")
+        self._settle()
         return self._normalised(sum(self._extra[name]), now, historical)
 
     def _update_one(self, value: float, time: float) -> Self:
+        """Let one value wait for company: in a chunk it costs a fraction, and is added up more exactly."""
         whole = int(time) if -9e9 < time < 9e9 else 0
-        if (not whole and not -1 < time < 1) or not -LARGEST < value < LARGEST or self._extra:
+        if (not whole and not -1 < time < 1) or not -LARGEST < value < LARGEST:
             return self._update_many([value], [time], None)
         at = whole * SECOND + round((time - whole) * SECOND)
-        if self.landmark is not None and at < self.landmark:
+        if (self.landmark is not None and at < self.landmark) or isinstance(self.decay, Pinned):
             return self._update_many([value], [time], None)
-        age = (at - self._frame.origin) / SECOND - self._frame.lag
-        if age > self._reach:
-            self._frame = self.decay.frame(at, self.landmark)
-            self._reach = self.decay.reach
-            age = self._frame.age(at)
-        weight, exponent = self.decay.point(age)
-        shift = exponent + self._frame.exponent - self._exponent
-        if shift:
-            if shift > 64 or not self._total:
-                self._rescale(self._exponent + shift)
-            else:
-                weight = math.ldexp(weight, max(shift, -3000))
-        self._add(weight, weight * value, 0.0)
+        values, times = self._waiting
+        values.append(value)
+        times.append(at)
         self.rows += 1
         if self.newest is None or at > self.newest:
             self.newest = at
+        if len(values) >= _COMPANY:
+            self._settle()
         return self
+
+    def _settle(self) -> None:
+        """Add the values that wait."""
+        values, times = self._waiting
+        if values:
+            self._waiting = ([], [])
+            ticks = Ticks(np.array(times, np.int64), "ns")
+            self._add_rows(np.array(values, np.float64), Batch(ticks, None, None, len(values), ticks.span()))
 
     def _update_many(self, items: Any, times: Any, weights: Any) -> Self:
         values, good = column_of(items)
         batch = self._accept(len(values), times, weights, good)
-        if batch.keep is not None:
-            values = values[batch.keep]
+        self._add_rows(values if batch.keep is None else values[batch.keep], batch)
+        return self
+
+    def _add_rows(self, values: NDArray[np.float64], batch: Batch) -> None:
         extras = {name: self._evaluate(name, expr, values) for name, expr in self._sums.items()}
         for rows, loads, exponent in self._weigh(batch):
-            total, weighted, squares = _chunk_sums(loads, values[rows])
+            total, mean, drift, squares = _chunk_sums(loads, values[rows])
             by = self._meet(exponent, total)
-            self._add(math.ldexp(total, by), math.ldexp(weighted, by), math.ldexp(squares, by))
+            weighted, lost = _product(total, mean)
+            self._add(total, weighted, lost + drift, squares, by)
             for name, column in extras.items():
                 self._add_extra(name, math.ldexp(float((loads * column[rows]).sum()), by))
-        return self
 
     def _evaluate(self, name: str, expr: Expr, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """An expression of the values; where it is no usable number, the row is left out of this sum and counted."""
@@ -170,18 +184,19 @@ class Moments(Summary):
         self._drop(f"sum {name}", int(bad.sum()))
         return np.where(bad, 0.0, found) if bad.any() else found
 
-    def _add(self, total: float, weighted: float, squares: float) -> None:
-        """Add the sums of some rows, given at this state's power of two (Chan's merge)."""
+    def _add(self, total: float, weighted: float, lost: float, squares: float, by: int) -> None:
+        """Add the sums of some rows, after a shift by a power of two (Chan's merge)."""
+        total, weighted, lost, squares = (math.ldexp(number, by) for number in (total, weighted, lost, squares))
         if not total:
             return
-        mine = self._total + self._lost_total
-        if mine:
-            off = weighted / total - (self._weighted + self._lost_weighted) / mine
-            self._squares += squares + off * off * (total * (mine / (mine + total)))
-        else:
-            self._squares = squares
+        if self._total:
+            mine = _mean(self._total, self._lost_total, self._weighted, self._lost_weighted)
+            theirs = _mean(total, 0.0, weighted, lost)
+            off = (theirs[0] - mine[0]) + (theirs[1] - mine[1])
+            squares += self._squares + off * off * (total * (self._total / (self._total + total)))
+        self._squares = squares
         self._total, self._lost_total = _plus(self._total, self._lost_total, total)
-        self._weighted, self._lost_weighted = _plus(self._weighted, self._lost_weighted, weighted)
+        self._weighted, self._lost_weighted = _plus(self._weighted, self._lost_weighted + lost, weighted)
 
     def _add_extra(self, name: str, number: float) -> None:
         self._extra[name] = _plus(*self._extra[name], number)
@@ -211,11 +226,8 @@ class Moments(Summary):
 
     def _absorb(self, other: Self) -> None:
         by = self._meet(other._exponent, other._total)
-        self._add(
-            math.ldexp(other._total + other._lost_total, by),
-            math.ldexp(other._weighted + other._lost_weighted, by),
-            math.ldexp(other._squares, by),
-        )
+        self._add(other._total, other._weighted, other._lost_weighted, other._squares, by)
+        self._lost_total += math.ldexp(other._lost_total, by)
         for name, pair in list(other._extra.items()):
             self._add_extra(name, math.ldexp(sum(pair), by))
 
@@ -247,6 +259,27 @@ def _plus(total: float, lost: float, number: float) -> tuple[float, float]:
     return new, lost + ((total - new) + number if abs(total) >= abs(number) else (number - new) + total)
 
 
+def _mean(total: float, lost_total: float, weighted: float, lost_weighted: float) -> tuple[float, float]:
+    """The quotient of two sums, and what its rounding lost.
+
+    Twice the digits of a double: values around 1e10 that differ by 1 keep their variance.
+    """
+    mean = weighted / total
+    product, error = _product(mean, total)
+    return mean, ((weighted - product) - error + lost_weighted - mean * lost_total) / total
+
+
+def _product(a: float, b: float) -> tuple[float, float]:
+    """A product and the error of its rounding (Dekker); the factors are under 2**900."""
+    product = a * b
+    c = 134217729.0 * a
+    high_a = c - (c - a)
+    c = 134217729.0 * b
+    high_b = c - (c - b)
+    low_a, low_b = a - high_a, b - high_b
+    return product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+
+
 def _expression(name: str, text: str) -> Expr:
     expr = Expr.parse(text)
     unknown = [column for column in expr.columns if column != "v"]
@@ -271,6 +304,6 @@ SPEC = Spec(
     items="numbers",
     parameters=({}, {"sums": {"energy": "v ** 2"}}),
     functions=("count", "sum", "mean", "var", "std"),
-    state_bytes=lambda parameters: 512 + 512 * len(parameters.get("sums", {})),
+    state_bytes=lambda parameters: 512 + sum(64 + 4 * len(n + e) for n, e in parameters.get("sums", {}).items()),
 )
 Moments.SPEC = SPEC
