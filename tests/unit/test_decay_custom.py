@@ -254,6 +254,14 @@ def test_what_a_function_captures_is_part_of_it(kind: str, monkeypatch: pytest.M
 EXPONENT = 1
 
 
+def test_behaviour_tells_functions_of_one_name_apart_where_the_text_does_not() -> None:
+    made = [forward(square), forward(lambda n: n**3, name="cube"), forward(lambda n: n * n, name="other")]
+    assert made[0].behaviour == made[2].behaviour != made[1].behaviour
+    assert forward(lambda n: n * n, name="logs", log=True).behaviour != made[0].behaviour
+    assert pinned(backward(halving), now=5).behaviour == backward(halving).behaviour != ""
+    assert parse("poly(2)").behaviour == pinned("window(5m)", now=5).behaviour == ""
+
+
 def test_nameless_functions_are_told_apart() -> None:
     decays = [forward(lambda n: n), forward(lambda n: n * n), forward(lambda n: n * n)]
     assert decays[0] != decays[1] == decays[2]

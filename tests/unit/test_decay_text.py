@@ -51,7 +51,7 @@ DECAYS: st.SearchStrategy[Decay] = st.one_of(
 PINNED = st.builds(Pinned, DECAYS.filter(lambda d: d.is_backward), st.integers(-(10**20), 10**20))
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(DECAYS | PINNED)
 def test_what_is_printed_reads_back(decay: Decay) -> None:
     again = parse(str(decay))
@@ -215,7 +215,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(st.text(max_size=30) | st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_any_text_gives_a_decay_or_a_bad_decay(text: str) -> None:
     with contextlib.suppress(BadDecay):

@@ -298,6 +298,10 @@ def test_two_at_once_install_once(machine: Machine) -> None:
     assert installs(machine.log()) == 1
 
 
+SPREAD = "<-n><auto><--dist><worksteal>"
+"""Over all cores."""
+
+
 def pytests(log: list[str]) -> list[str]:
     """The runs of pytest, with what was switched on for them."""
     return [line.removeprefix("pytest ") for line in log if line.startswith("pytest ")]
@@ -306,15 +310,15 @@ def pytests(log: list[str]) -> list[str]:
 def test_test_runs_the_suite_three_times(machine: Machine) -> None:
     assert machine.run("test")[0] == 0
     assert pytests(machine.log()) == [
-        "<-m><not slow> ",
-        "<-m><not slow and not jit_only> nojit",
-        "<-m><not slow> bounds",
+        f"<-m><not slow>{SPREAD} ",
+        f"<-m><not slow and not jit_only>{SPREAD} nojit",
+        f"<-m><not slow>{SPREAD} bounds",
     ]
 
 
 def test_test_all_adds_the_slow_ones(machine: Machine) -> None:
     assert machine.run("test", "--all")[0] == 0
-    assert pytests(machine.log())[0] == "<-m><> "
+    assert pytests(machine.log())[0] == f"<-m><>{SPREAD} "
 
 
 def test_test_with_arguments_is_one_run(machine: Machine) -> None:
