@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import settings
 
@@ -18,9 +16,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("jit_only"):
                 item.add_marker(pytest.mark.skip(reason="NUMBA_DISABLE_JIT is set, and the test needs the compiler"))
-
-
-def pytest_make_parametrize_id(config: pytest.Config, val: object) -> str | None:
-    """Name objects without their addresses, which differ between the workers of one run."""
-    text = repr(val)
-    return re.sub(r" at 0x[0-9a-f]+", "", text)[:60] if " at 0x" in text else None
