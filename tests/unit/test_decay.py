@@ -303,7 +303,7 @@ def test_all_ways_to_ask_for_a_weight_agree(text: str, offsets: list[int], shift
         # sums: right beside the newest
         for shared, exponent in ((filled, power), (scaled, same)):
             found = wide_value(shared[i], exponent + frame.exponent, beside)
-            assert abs(found - true) <= tolerance * true + newest / 2**1000
+            assert abs(found - true) <= tolerance * true + newest / 2**100
         # one at a time
         instant, beside_own = landmark + offsets[i], int(exponents[i])
         true = wide_value(mantissas[i], beside_own, beside_own)
