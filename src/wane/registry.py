@@ -48,11 +48,14 @@ class Spec:
         title: What it is, in half a line.
         questions: Its questions: methods that give a number, or an array or list of them.
         timeless: Those of them whose answer does not depend on now.
+        arguments: What laws ask a question with, for those that need more than now.
         guarantee: What its answers are worth, as a sentence with its parameters.
         space: Its size as a formula.
         time: Its cost per row as a formula.
         paper: Where the algorithm and its guarantee come from.
         equality: Its class of equality.
+        bounds: For given parameters, by question, how far an answer may be from the exact one, relative to the scale of
+            the exact one (the decayed count, mostly). A question of a guaranteed summary is judged if it is here.
         decays: The kinds of decay it takes: ``"forward"`` (any), ``"landmark"`` (none and landmark only),
             ``"backward"`` (while now is still open).
         items: What its items are: ``"numbers"`` or ``"any"``.
@@ -76,6 +79,8 @@ class Spec:
     decays: frozenset[str]
     items: str
     parameters: tuple[Mapping[str, Any], ...] = ({},)
+    arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    bounds: Callable[[Mapping[str, Any]], Mapping[str, float]] = lambda _: {}
     functions: tuple[str, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
     state_bytes: Callable[[Mapping[str, Any]], int]

@@ -27,7 +27,7 @@ from typing import Any, Self
 from wane import serde
 from wane.errors import CorruptState
 from wane.registry import Equality, Spec
-from wane.summaries.base import Summary, column_of, is_scalar, ldexp
+from wane.summaries.base import Batch, Summary, ldexp
 
 
 class Dummy(Summary):
@@ -39,19 +39,15 @@ class Dummy(Summary):
 
     _total, _exponent = 0.0, 0
 
-    def update(self, items: Any, times: Any = None, weights: Any = None) -> Self:
-        """Add items."""
-        if is_scalar(items):
-            items, times, weights = ([x] if x is not None else None for x in (items, times, weights))
-        values, good = column_of(items)
-        for _, loads, exponent in self._weigh(self._accept(len(values), times, weights, good)):
-            self._add(float(loads.sum()), exponent)
-        return self
-
     def count(self, now: Any = None, *, historical: bool = False) -> float:
         """The decayed count."""
+        self._settle()
         weight, exponent = self._now(now, historical)
         return ldexp(self._total / weight, self._exponent - exponent)
+
+    def _add_rows(self, values: Any, batch: Batch) -> None:
+        for _, loads, exponent in self._weigh(batch):
+            self._add(float(loads.sum()), exponent)
 
     def _add(self, total: float, exponent: int) -> None:
         if total:

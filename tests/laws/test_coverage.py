@@ -15,14 +15,17 @@ from wane.registry import Spec
 from wane.testing import CAPABILITIES, LAWS, applicable, cases, law
 
 SPECS = registry.specs()
-HELPERS = {"__init__", "base"}
 
 every_spec = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 
 
 def test_every_file_is_listed() -> None:
     (folder,) = wane.summaries.__path__
-    there = {f"wane.summaries.{path.stem}" for path in Path(folder).glob("*.py") if path.stem not in HELPERS}
+    there = {
+        f"wane.summaries.{path.stem}"
+        for path in Path(folder).glob("*.py")
+        if path.stem != "base" and path.stem[0] != "_"
+    }
     assert there == set(registry.listed("summaries").values())
 
 

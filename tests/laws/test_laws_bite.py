@@ -159,7 +159,7 @@ BREAKS: dict[str, tuple[str, str, Break]] = {
     "one_at_a_time_is_a_batch": (
         MOMENTS,
         "exp(half_life=5m)",
-        around(Moments, "_update_one", lambda update, one, value, at: update(one, value, at + 1e-3)),
+        around(Moments, "_wait", lambda wait, one, value, at: wait(one, value, at + 1e-3)),
     ),
     "order_does_not_matter": (MOMENTS, "exp(half_life=5m)", around(Moments, "_meet", _adds_late_ones_as_they_are)),
     "distance_does_not_matter": (MOMENTS, "exp(half_life=730d)", around(Moments, "_rescale", _does_not_scale_squares)),
@@ -184,7 +184,7 @@ BREAKS: dict[str, tuple[str, str, Break]] = {
     "every_row_is_counted": (MOMENTS, "none", around(Summary, "_drop", lambda *_: None)),
     "the_landmark_has_a_policy": (MOMENTS, "poly(2)", around(Summary, "_before_landmark", _clamps_what_it_should_drop)),
     "every_form_is_the_same": (EXTREMA, "none", around(base, "_numbers", _turns_arrow_round)),
-    "inputs_are_left_alone": (MOMENTS, "none", around(moments, "column_of", _cleans_in_place)),
+    "inputs_are_left_alone": (MOMENTS, "none", around(base, "column_of", _cleans_in_place)),
     "units_do_not_matter": (EXTREMA, "poly(2)", around(times.Ticks, "seconds_since", _measures_in_floats)),
     "refused_updates_change_nothing": (MOMENTS, "pinned", around(Summary, "_weighable", lambda *_: None)),
     "bytes_round_trip": (MOMENTS, "none", around(Moments, "_read", _forgets_lost_digits)),

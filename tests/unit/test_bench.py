@@ -62,8 +62,8 @@ def test_everything_registered_is_measured_under_the_decays_it_takes(name):
     forward = [decay for decay in DECAYS if "backward" not in decay and "window" not in decay]
     assert "forward" in specs()[name].decays  # else this test has to learn more
     for decay in forward:
-        assert f"update in bulk, {decay}" in whats
-        assert f"update with one item, {decay}" in whats
+        assert any(what.startswith(f"update in bulk, {decay}") for what in whats)
+        assert any(what.startswith(f"update with one item, {decay}") for what in whats)
 
 
 def test_the_cases_are_listed(capsys):

@@ -95,7 +95,7 @@ class ObjectPool(Pool):
         for i, group in enumerate(groups.tolist()):
             summary = self._objects.get(group)
             if summary is None:  # every row of the group was dropped
-                summary = self._spec.make(NoDecay(), **dict(self.state.parameters))
+                summary = self._spec.make(decay=NoDecay(), **dict(self.state.parameters))
             arguments = dict(answer.arguments)
             if answer.question not in self._spec.timeless and when.times:
                 now = when.times[when.place[i]]
@@ -114,7 +114,9 @@ class ObjectPool(Pool):
             else:
                 decay = Pinned(decay, start + every.length)
         made: Summary = self._spec.make(
-            decay, None if landmark is None else Nanoseconds(landmark), **dict(state.parameters)
+            decay=decay,
+            landmark=None if landmark is None else Nanoseconds(landmark),
+            **dict(state.parameters),
         )
         return made
 

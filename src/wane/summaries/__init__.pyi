@@ -1,2 +1,3 @@
 from .extrema import Extrema as Extrema
 from .moments import Moments as Moments
+from .space_saving import SpaceSaving as SpaceSaving

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wane import registry, serde
+from wane import items, registry, serde
 from wane._jit import kernel
 from wane.decay import CustomForward, Decay, Forward, Landmark, NoDecay, Pinned, parse
 from wane.decay.base import Floats
@@ -42,6 +42,9 @@ _NEAR = 2**62
 _FARTHEST = 2**63 * SECOND
 
 POLICIES = ("error", "drop", "clamp")
+
+_COMPANY = 64
+"""Items given one by one that are added together: in a column each costs a fraction, and sums are more exact."""
 
 
 class Batch(NamedTuple):
@@ -80,10 +83,22 @@ class Summary(ABC):
         self.rows = 0
         self.newest: int | None = None
         self._dropped: dict[str, int] = {}
+        self._waiting: tuple[list[Any], list[int]] = ([], [])  # items and times given one by one
 
-    @abstractmethod
     def update(self, items: Any, times: Any = None, weights: Any = None) -> Self:
         """Add items: one, or a column of them, with their times and perhaps weights; gives the summary itself."""
+        if is_scalar(items):
+            if weights is None and self._plain(items) and self._wait(items, times):
+                return self
+            items, times, weights = ([x] if x is not None else None for x in (items, times, weights))
+        column, good = self._column(items)
+        batch = self._accept(len(column), times, weights, good)
+        self._add_rows(column if batch.keep is None else column[batch.keep], batch)
+        return self
+
+    @abstractmethod
+    def _add_rows(self, items: Any, batch: Batch) -> None:
+        """Add accepted rows: items as :meth:`_column` gives them, with what makes their weights (:meth:`_weigh`)."""
 
     @abstractmethod
     def _parameters(self) -> dict[str, Any]:
@@ -101,8 +116,47 @@ class Summary(ABC):
     def _absorb(self, other: Self) -> None:
         """Merge the state of `other`, which has the same parameters."""
 
-    def _settle(self) -> None:  # noqa: B027 -- most have nothing waiting
+    def _wait(self, item: Any, time: Any) -> bool:
+        """Let one item without a weight wait for company; False where it must go the way of a column at once."""
+        if not (type(time) is float or type(time) is int):
+            return False
+        whole = int(time) if -9e9 < time < 9e9 else 0
+        if not whole and not -1 < time < 1:
+            return False
+        at = whole * SECOND + round((time - whole) * SECOND)
+        if (self.landmark is not None and at < self.landmark) or isinstance(self.decay, (Pinned, CustomForward)):
+            return False
+        waiting, instants = self._waiting
+        waiting.append(item)
+        instants.append(at)
+        self.rows += 1
+        if self.newest is None or at > self.newest:
+            self.newest = at
+        if len(waiting) >= _COMPANY:
+            self._settle()
+        return True
+
+    def _settle(self) -> None:
         """Bring into the state what was accepted and waits; everything that reads the state does so first."""
+        waiting, instants = self._waiting
+        if waiting:
+            self._waiting = ([], [])
+            times = Ticks(np.array(instants, np.int64), "ns")
+            self._add_rows(self._column(waiting)[0], Batch(times, None, None, len(waiting), times.span()))
+
+    def _column(self, given: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+        """Read a column of items, and where they can be used (None: everywhere)."""
+        if self.SPEC.items == "numbers":
+            return column_of(given)
+        column = items.read(given)
+        return column, column.valid
+
+    def _plain(self, item: Any) -> bool:
+        """Whether one item surely can be used."""
+        kind = type(item)
+        if kind is float or kind is int:
+            return bool(-LARGEST < item < LARGEST)
+        return self.SPEC.items != "numbers" and (kind is str or kind is bytes)
 
     @property
     def dropped(self) -> Mapping[str, int]:
@@ -154,7 +208,7 @@ class Summary(ABC):
         reader = serde.Reader(envelope.payload)
         try:
             decay, landmark, before = parse(reader.text()), _instant(reader.value()), reader.text()
-            found = cls(decay, landmark, before=before, **reader.mapping())
+            found = cls(decay=decay, landmark=landmark, before=before, **reader.mapping())
             if found.digest() != envelope.digest:
                 other = "another function than the state was made with, or " if found.decay.behaviour else ""
                 raise CorruptState(f"the state cannot be read under {found.decay}: {other}its parameters were changed")
@@ -352,6 +406,27 @@ def ldexp(number: float, exponent: int) -> float:
         return math.copysign(math.inf, number)
 
 
+def fraction(value: Any, what: str, above: float, why: str = "what it costs is in proportion to its inverse") -> float:
+    """Check a parameter that is a fraction above some bound, and under 1."""
+    good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not (good and above < value < 1):
+        raise BadParameter(f"{what} must be a number above {above:g} and under 1, got {value!r} ({why})")
+    return float(value)
+
+
+def whole(value: Any, what: str, least: int) -> int:
+    """Check a parameter that is a whole number of at least some size."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise BadParameter(f"{what} must be a whole number of {least} or more, got {value!r}")
+    return int(value)
+
+
+def plus(total: float, lost: float, number: float) -> tuple[float, float]:
+    """Add to a sum, and what is rounded away to what was lost before (Neumaier's summation)."""
+    new = total + number
+    return new, lost + ((total - new) + number if abs(total) >= abs(number) else (number - new) + total)
+
+
 @kernel("int64(r_i8)")
 def _largest(bits: NDArray[np.int64]) -> np.int64:
     """The largest magnitude, as the bits of a double: they order like numbers, with infinities and NaN on top."""
@@ -443,4 +518,4 @@ def _say(value: Any) -> str:
     return "none" if value is None else repr(value)
 
 
-__all__ = ["LARGEST", "Batch", "Summary", "column_of", "from_bytes", "is_scalar", "ldexp"]
+__all__ = ["LARGEST", "Batch", "Summary", "column_of", "fraction", "from_bytes", "is_scalar", "ldexp", "plus", "whole"]

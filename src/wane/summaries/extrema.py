@@ -16,7 +16,7 @@ from wane import serde
 from wane.decay.base import Floats, split
 from wane.errors import CorruptState
 from wane.registry import Equality, Spec
-from wane.summaries.base import Batch, Summary, column_of, is_scalar, ldexp
+from wane.summaries.base import Batch, Summary, ldexp
 from wane.times import Nanoseconds, Ticks
 
 _CERTAIN = 1e-180
@@ -78,20 +78,6 @@ class Extrema(Summary):
         self._top: _Key | None = None
         self._bottom: _Key | None = None  # kept with the sign turned, so that both sides are maxima
 
-    def update(self, items: Any, times: Any = None, weights: Any = None) -> Self:
-        """Add one value, or a column of them, with their times and perhaps weights, which multiply the decayed ones."""
-        if is_scalar(items):
-            items, times, weights = ([x] if x is not None else None for x in (items, times, weights))
-        values, good = column_of(items)
-        batch = self._accept(len(values), times, weights, good)
-        if batch.keep is not None:
-            values = values[batch.keep]
-        for rows, loads, _ in self._weigh(batch):
-            products = loads * values[rows]
-            self._top = _larger(self._top, self._best(values, batch, rows, _largest(products), 1))
-            self._bottom = _larger(self._bottom, self._best(values, batch, rows, _largest(-products), -1))
-        return self
-
     def min(self, now: Any = None, *, historical: bool = False) -> float:
         """The smallest decayed value; NaN when there is none."""
         return -self._normalised(self._bottom, now, historical)
@@ -114,6 +100,12 @@ class Extrema(Summary):
             return math.nan
         product, power = key.product()
         return ldexp(product / weight, power - exponent)
+
+    def _add_rows(self, values: Floats, batch: Batch) -> None:
+        for rows, loads, _ in self._weigh(batch):
+            products = loads * values[rows]
+            self._top = _larger(self._top, self._best(values, batch, rows, _largest(products), 1))
+            self._bottom = _larger(self._bottom, self._best(values, batch, rows, _largest(-products), -1))
 
     def _best(self, values: Floats, batch: Batch, rows: slice, candidates: NDArray[np.intp], side: int) -> _Key | None:
         """The largest key of some rows of a chunk; a row's key depends on that row alone."""

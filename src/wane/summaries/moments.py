@@ -18,15 +18,11 @@ from numpy.typing import NDArray
 
 from wane import serde
 from wane._jit import kernel
-from wane.decay import Decay, Pinned
+from wane.decay import Decay
 from wane.errors import BadParameter, CorruptState, UnknownName
 from wane.expr import Expr
 from wane.registry import Equality, Spec
-from wane.summaries.base import LARGEST, Batch, Summary, column_of, is_scalar, ldexp
-from wane.times import SECOND, Ticks
-
-_COMPANY = 64
-"""Values given one by one that are added up together."""
+from wane.summaries.base import LARGEST, Batch, Summary, ldexp, plus
 
 
 @kernel("UniTuple(float64, 4)(r_f8, r_f8)", reorder=True)
@@ -86,20 +82,6 @@ class Moments(Summary):
         self._weighted = self._lost_weighted = 0.0
         self._squares = 0.0
         self._extra = dict.fromkeys(self._sums, (0.0, 0.0))
-        self._waiting: tuple[list[float], list[int]] = ([], [])  # values and times given one by one
-
-    def update(self, items: Any, times: Any = None, weights: Any = None) -> Self:
-        """Add one value, or a column of them, with their times and perhaps weights."""
-        if weights is None and (type(items) is float or type(items) is int):
-            kind = type(times)
-            if kind is float or kind is int:
-                return self._update_one(items, times)
-            return self._update_many([items], None if times is None else [times], None)
-        if is_scalar(items):
-            return self._update_many(
-                [items], None if times is None else [times], None if weights is None else [weights]
-            )
-        return self._update_many(items, times, weights)
 
     def count(self, now: Any = None, *, historical: bool = False) -> float:
         """The decayed count `C`: the sum of weights."""
@@ -135,38 +117,6 @@ class Moments(Summary):
         self._settle()
         return self._normalised(sum(self._extra[name]), now, historical)
 
-    def _update_one(self, value: float, time: float) -> Self:
-        """Let one value wait for company: in a chunk it costs a fraction, and is added up more exactly."""
-        whole = int(time) if -9e9 < time < 9e9 else 0
-        if (not whole and not -1 < time < 1) or not -LARGEST < value < LARGEST:
-            return self._update_many([value], [time], None)
-        at = whole * SECOND + round((time - whole) * SECOND)
-        if (self.landmark is not None and at < self.landmark) or isinstance(self.decay, Pinned):
-            return self._update_many([value], [time], None)
-        values, times = self._waiting
-        values.append(value)
-        times.append(at)
-        self.rows += 1
-        if self.newest is None or at > self.newest:
-            self.newest = at
-        if len(values) >= _COMPANY:
-            self._settle()
-        return self
-
-    def _settle(self) -> None:
-        """Add the values that wait."""
-        values, times = self._waiting
-        if values:
-            self._waiting = ([], [])
-            ticks = Ticks(np.array(times, np.int64), "ns")
-            self._add_rows(np.array(values, np.float64), Batch(ticks, None, None, len(values), ticks.span()))
-
-    def _update_many(self, items: Any, times: Any, weights: Any) -> Self:
-        values, good = column_of(items)
-        batch = self._accept(len(values), times, weights, good)
-        self._add_rows(values if batch.keep is None else values[batch.keep], batch)
-        return self
-
     def _add_rows(self, values: NDArray[np.float64], batch: Batch) -> None:
         extras = {name: self._evaluate(name, expr, values) for name, expr in self._sums.items()}
         for rows, loads, exponent in self._weigh(batch):
@@ -195,11 +145,11 @@ class Moments(Summary):
             off = (theirs[0] - mine[0]) + (theirs[1] - mine[1])
             squares += self._squares + off * off * (total * (self._total / (self._total + total)))
         self._squares = squares
-        self._total, self._lost_total = _plus(self._total, self._lost_total, total)
-        self._weighted, self._lost_weighted = _plus(self._weighted, self._lost_weighted + lost, weighted)
+        self._total, self._lost_total = plus(self._total, self._lost_total, total)
+        self._weighted, self._lost_weighted = plus(self._weighted, self._lost_weighted + lost, weighted)
 
     def _add_extra(self, name: str, number: float) -> None:
-        self._extra[name] = _plus(*self._extra[name], number)
+        self._extra[name] = plus(*self._extra[name], number)
 
     def _meet(self, exponent: int, total: float) -> int:
         """Bring the state to the larger of two powers of two; gives the shift that sums at `exponent` still need."""
@@ -251,12 +201,6 @@ class Moments(Summary):
     def _numbers(self) -> Iterable[float]:
         yield from (self._total, self._lost_total, self._weighted, self._lost_weighted, self._squares)
         yield from chain.from_iterable(self._extra.values())
-
-
-def _plus(total: float, lost: float, number: float) -> tuple[float, float]:
-    """Add to a sum, and what is rounded away to what was lost before (Neumaier's summation)."""
-    new = total + number
-    return new, lost + ((total - new) + number if abs(total) >= abs(number) else (number - new) + total)
 
 
 def _mean(total: float, lost_total: float, weighted: float, lost_weighted: float) -> tuple[float, float]:

@@ -65,15 +65,12 @@ class Case:
         decay: The decay.
         parameters: Its parameters beside the decay.
         landmark: Where the decay measures from.
-        bounds: What a guaranteed answer may be off by, by question, relative to the oracle's scale; a question of a
-            summary of class GUARANTEED is held to the oracle only if it is here.
     """
 
     spec: Spec
     decay: Decay
     parameters: Mapping[str, Any] = field(default_factory=dict)
     landmark: Nanoseconds | None = None
-    bounds: Mapping[str, float] = field(default_factory=dict)
 
     def make(self, **changes: Any) -> Any:
         """An empty summary, with some of its arguments changed."""
@@ -126,23 +123,31 @@ class Case:
     def answers(self, summary: Any, now: Any, *, historical: bool = False) -> dict[str, Any]:
         """The answers to all questions, by name; a named sum is asked as ``total`` with its name."""
         spec = self.spec
-        known = {q: getattr(summary, q)() for q in spec.timeless}
+        known = {q: getattr(summary, q)(**self.arguments(q)) for q in spec.timeless}
         extra = {"historical": True} if historical else {}
-        asked = {q: getattr(summary, q)(now=now, **extra) for q in spec.questions if q not in spec.timeless}
+        asked = {
+            q: getattr(summary, q)(**self.arguments(q), now=now, **extra)
+            for q in spec.questions
+            if q not in spec.timeless
+        }
         totals = {f"total {name}": summary.total(name, now=now, **extra) for name in self._sums}
         return {**known, **asked, **totals}
 
     def exact(self, stream: Stream, now: int | None, *, before: str = "error") -> dict[str, Answer]:
         """The exact answers to those questions that have an oracle, by the names that :meth:`answers` gives."""
         rows = oracles.rows(stream, self.decay, now, self.landmark, before=before, numbers=self.spec.items == "numbers")
-        found = {q: oracles.ORACLES[q](rows) for q in self.spec.questions if q in oracles.ORACLES}
+        found = {q: oracles.ORACLES[q](rows, **self.arguments(q)) for q in self.spec.questions if q in oracles.ORACLES}
         return found | {
             f"total {name}": oracles.decayed_total(rows, _expression(text)) for name, text in self._sums.items()
         }
 
+    def arguments(self, question: str) -> Mapping[str, Any]:
+        """What a question is asked with, beside now."""
+        return self.spec.arguments.get(question, {})
+
     def tolerance(self, question: str) -> float | None:
         """What an answer may be off by, relative to the oracle's scale; None where nothing is known."""
-        return EQUAL if self.sure else self.bounds.get(question)
+        return self.spec.bounds(self.parameters).get(question, EQUAL if self.sure else None)
 
     @property
     def sure(self) -> bool:
@@ -202,7 +207,8 @@ class Case:
         }
 
     def __str__(self) -> str:
-        parameters = ", ".join(self.parameters) or "plain"
+        short = [name if isinstance(value, Mapping) else f"{name}={value}" for name, value in self.parameters.items()]
+        parameters = ", ".join(short) or "plain"
         return f"{self.spec.name} {parameters} {self.decay}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import inspect
 import math
 import pickle
@@ -274,10 +275,12 @@ def any_landmark_will_do(case: Case, stream: Stream) -> None:
 def a_common_factor_cancels(case: Case, stream: Stream) -> None:
     """A question that does not depend on now depends on no common factor of the weights: now enters as one only."""
     light = Stream(stream.items, stream.times)
-    answers = {q: getattr(case.fed(light), q)() for q in case.spec.timeless}
+    answers = {q: getattr(case.fed(light), q)(**case.arguments(q)) for q in case.spec.timeless}
     for power in (-900, -60, 3, 390):
         heavy = case.fed(Stream(stream.items, stream.times, np.full(len(stream), math.ldexp(1.0, power))))
-        case.require_close(answers, {q: getattr(heavy, q)() for q in case.spec.timeless}, light, case.now(light))
+        case.require_close(
+            answers, {q: getattr(heavy, q)(**case.arguments(q)) for q in case.spec.timeless}, light, case.now(light)
+        )
 
 
 @law("weights", weighted=False)
@@ -355,7 +358,7 @@ def the_past_is_refused(case: Case, stream: Stream) -> None:
     for question in case.spec.questions:
         if question not in case.spec.timeless:
             with _raises(QueryInPast, f"asking {question} before the newest item"):
-                getattr(one, question)(now=earlier)
+                getattr(one, question)(**case.arguments(question), now=earlier)
     if case.landmark is None or earlier > case.landmark:
         case.require_right(one, stream, earlier, historical=True)
 
@@ -540,7 +543,8 @@ def kernels_are_their_python_bodies(case: Case, stream: Stream) -> None:
     exact, mine, theirs = case.exact(stream, now), case.answers(one, now), case.answers(other, now)
     slack = 1e-15 * max(len(stream), 1)
     for question, answer in exact.items():
-        close = answer.near(mine[question], theirs[question], slack)
+        tolerance = slack if case.sure else case.tolerance(question)
+        close = tolerance is None or answer.near(mine[question], theirs[question], tolerance)
         require(close, f"{question} is {mine[question]!r} compiled and {theirs[question]!r} in Python")
 
 
@@ -713,7 +717,7 @@ def _forgeries(payload: bytes, rng: np.random.Generator) -> Iterator[bytes]:
 def _use(case: Case, summary: Any, stream: Stream) -> None:
     """Do with a summary whatever can be done: it may refuse, and must not fail."""
     for name in sorted({*case.spec.questions, *case.spec.functions}):
-        ask = getattr(summary, name)
+        ask = functools.partial(getattr(summary, name), **case.arguments(name))
         takes_now = "now" in inspect.signature(ask).parameters
         for now in ("latest", case.now(stream), Nanoseconds(case.now(stream) + SPAN)):
             with contextlib.suppress(WaneError):

@@ -11,7 +11,7 @@ import decimal
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -100,7 +100,55 @@ class Choice:
         return self.accepts(mine, tolerance) and self.accepts(theirs, tolerance)
 
 
-Answer = Exact | Choice
+@dataclass(frozen=True)
+class Frequencies:
+    """The weight of each item, and which of them a list of the heaviest must, may and must not name.
+
+    Attributes:
+        weights: By item.
+        total: The sum of all.
+        unit: What the weights of the answer are relative to: the total for shares, else 1.
+        k: The length of the list, where that is what was asked.
+        phi: The least share of the total, where that was asked.
+    """
+
+    weights: Mapping[Any, Decimal]
+    total: Decimal
+    unit: Decimal
+    k: int | None = None
+    phi: float | None = None
+
+    def accepts(self, answer: Any, tolerance: float) -> bool:
+        """Whether a list of items with weights and errors is right to `tolerance` of the total."""
+        with decimal.localcontext(_EXACT):
+            slack = self.total * Decimal("1e-11") + _LEAST + self.total * _TINY
+            allowed = Decimal(tolerance) * self.total + slack
+            found: dict[Any, Decimal] = {}
+            for item, weight, error in answer:
+                high, width = Decimal(weight) * self.unit, Decimal(error) * self.unit
+                true = self.weights.get(item, Decimal(0))
+                if item in found or not (high - width - slack <= true <= high + slack and width <= allowed):
+                    return False
+                found[item] = high
+            if list(found.values()) != sorted(found.values(), reverse=True):
+                return False
+            others = [weight for item, weight in self.weights.items() if item not in found]
+            if self.phi is not None:
+                least = Decimal(self.phi) * self.total
+                rules = [self.weights.get(item, Decimal(0)) >= least - allowed for item in found]
+                return all(rules) and all(weight < least + slack for weight in others)
+            assert self.k is not None
+            if len(found) > self.k:
+                return False
+            last = min(found.values(), default=Decimal(0)) if len(found) == self.k else allowed
+            return all(weight <= last + slack for weight in others)
+
+    def near(self, mine: Any, theirs: Any, tolerance: float) -> bool:
+        """Whether both are right."""
+        return self.accepts(mine, tolerance) and self.accepts(theirs, tolerance)
+
+
+Answer = Exact | Choice | Frequencies
 Rows = Sequence[Row]
 
 
@@ -210,6 +258,22 @@ def largest_item(given: Rows) -> Choice:
     return _choice(given, 1)
 
 
+def heaviest_items(given: Rows, k: int) -> Frequencies:
+    """The `k` items of the largest weight (Definition 7, with the weights themselves)."""
+    return _frequencies(given, k=k)
+
+
+def heavy_items(given: Rows, phi: float) -> Frequencies:
+    """The items of ``phi C`` or more (Definition 7)."""
+    return _frequencies(given, phi=phi)
+
+
+def largest_shares(given: Rows, k: int) -> Frequencies:
+    """The `k` items of the largest weight, as shares of the total."""
+    found = _frequencies(given, k=k)
+    return replace(found, unit=found.total)
+
+
 ORACLES: Mapping[str, Callable[..., Answer]] = {
     "count": decayed_count,
     "sum": decayed_sum,
@@ -220,8 +284,20 @@ ORACLES: Mapping[str, Callable[..., Answer]] = {
     "max": largest,
     "argmin": smallest_item,
     "argmax": largest_item,
+    "top": heaviest_items,
+    "heavy": heavy_items,
+    "shares": largest_shares,
 }
-"""The exact answer to each question, from rows with their weights; ``total`` takes the expression too."""
+"""The exact answer to each question, from rows with their weights and the question's arguments; ``total`` takes the
+expression too."""
+
+
+def _frequencies(given: Rows, **asked: Any) -> Frequencies:
+    with decimal.localcontext(_EXACT):
+        weights: dict[Any, Decimal] = {}
+        for row in given:
+            weights[row.value] = weights.get(row.value, Decimal(0)) + row.weight
+        return Frequencies(weights, _sum(weights.values()), Decimal(1), **asked)
 
 
 def _sum(numbers: Iterable[Decimal]) -> Decimal:

@@ -61,7 +61,7 @@ def serve() -> None:
     while head := inward.read(_LENGTH.size):
         (make, decay, landmark, parameters), stream = pickle.loads(inward.read(*_LENGTH.unpack(head)))
         try:
-            made = make(decay, landmark, **parameters).update(stream.items, stream.times, stream.weights)
+            made = make(decay=decay, landmark=landmark, **parameters).update(stream.items, stream.times, stream.weights)
             found: Any = made.to_bytes()
         except Exception as why:
             found = why
