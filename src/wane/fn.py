@@ -20,6 +20,7 @@ from wane import registry
 from wane.decay import Decay, parse
 from wane.errors import BadParameter, UnknownName
 from wane.expr import Column, Expr
+from wane.summaries import base
 from wane.times import Nanoseconds, instant, show
 
 
@@ -109,6 +110,33 @@ def argmax(column: str | Expr, *, decay: str | Decay = "none", landmark: Any = N
     return ask("argmax", column, decay=decay, landmark=landmark)
 
 
+def top(
+    column: str | Expr,
+    k: int = 10,
+    *,
+    epsilon: float = 0.001,
+    decay: str | Decay = "none",
+    landmark: Any = None,
+) -> Fn:
+    """The `k` heaviest items of a column, each with its decayed weight and error (Theorem 2).
+
+    Weights are right to `epsilon` of the group's decayed count; items may be of any type.
+    """
+    return ask("top", column, decay=decay, landmark=landmark, parameters={"epsilon": epsilon}, k=k)
+
+
+def heavy(
+    column: str | Expr,
+    phi: float,
+    *,
+    epsilon: float = 0.001,
+    decay: str | Decay = "none",
+    landmark: Any = None,
+) -> Fn:
+    """Every item of at least `phi` of the group's decayed count, and none under ``phi - epsilon`` (Definition 7)."""
+    return ask("heavy", column, decay=decay, landmark=landmark, parameters={"epsilon": epsilon}, phi=phi)
+
+
 def ask(
     question: str,
     column: str | Expr | None = None,
@@ -127,6 +155,8 @@ def ask(
         raise BadParameter(f"{question} is asked of a column's name or of fn.expr(...), got {column!r}")
     if column is None and question not in _OF_ROWS:
         raise BadParameter(f"{question} needs a column; write fn.{question}('len')")
+    # What a summary refuses, it refuses here, and not later in a worker.
+    base.ask(able[0].make(**(parameters or {})), question, "latest", arguments)
     target = Column(column) if isinstance(column, str) else column
     label = target.name if isinstance(target, Column) else None
     return Fn(

@@ -23,7 +23,7 @@ import pyarrow as pa
 from wane.errors import BadInput, BadParameter
 from wane.expr import Expr
 from wane.fn import Fn
-from wane.grouped import Engine
+from wane.grouped import LowLevel
 from wane.plan import Plan, build, check
 from wane.summaries.base import POLICIES
 from wane.times import instant
@@ -62,10 +62,10 @@ class Grouped:
             raise BadParameter(f"by epochs, now is the end of each; leave now={now!r} away, or leave every= away")
         schema, batches = read(self.source, plan.columns)
         check(plan, schema)
-        engine = Engine(plan, schema, self.before)
+        engine = LowLevel(plan, schema, self.before, budget=None)
         for batch in batches:
-            engine.update(batch)
-        table = engine.finish(at)
+            list(engine.update(batch))  # without a budget, nothing is handed out
+        table = engine.answers(at)
         report = {"rows": engine.rows, "dropped": engine.dropped}
         return table.replace_schema_metadata({"wane": json.dumps(report)})
 

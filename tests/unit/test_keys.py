@@ -95,7 +95,7 @@ def test_keys_that_collide_in_their_low_bits_stay_apart():
 def test_a_key_column_that_changes_its_type_is_refused():
     groups = Groups([pa.field("k", pa.int64())])
     groups.ids([pa.array([1])], 1)
-    with pytest.raises(BadInput, match="key column 'k' was int64 and became string; cast it"):
+    with pytest.raises(BadInput, match="column 'k' was int64 and became string; cast it"):
         groups.ids([pa.array(["a"])], 1)
 
 

@@ -1,5 +1,5 @@
 """Many groups at once: keys to dense ids, pools of state, and the engine that runs a plan over Arrow batches."""
 
-from wane.grouped.engine import Engine
+from wane.grouped.engine import HighLevel, LowLevel
 
-__all__ = ["Engine"]
+__all__ = ["HighLevel", "LowLevel"]

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from wane._jit import kernel
 from wane.decay.base import Floats, Ints, split
 from wane.grouped import timecolumn
 from wane.grouped.arrays import grown
 from wane.grouped.clock import Asked, Clock
-from wane.grouped.pool import Ids, Pool
+from wane.grouped.pool import Ids, Pool, unweighted
 from wane.grouped.query import Answer
 
 
@@ -85,6 +86,13 @@ class _Side:
         self.times = np.zeros(0, np.int64)
         self.values = np.zeros(0)
 
+    @property
+    def name(self) -> str:
+        return "max" if self.side == 1 else "min"
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        return self.known, self.powers, self.mantissas, self.times, self.values
+
     def grow(self, groups: int) -> None:
         self.known, self.powers, self.times = (grown(a, groups) for a in (self.known, self.powers, self.times))
         self.mantissas, self.values = grown(self.mantissas, groups), grown(self.values, groups)
@@ -114,13 +122,38 @@ class ExtremaPool(Pool):
     def update(self, ids: Ids, clock: Clock | None, values: Floats | None) -> None:
         """Compare a batch: products by sign, power of two and mantissa, so that none underflows."""
         assert values is not None
-        for rows, weights, exponents in _unweighted(len(ids)) if clock is None else clock.keys(self.state):
+        for rows, weights, exponents in unweighted(len(ids)) if clock is None else clock.keys(self.state):
             chosen = values[rows]
             mantissas, powers = split(np.abs(chosen))
             halves, extra = np.frexp(np.copysign(mantissas, chosen) * weights)
             times = np.zeros(len(chosen), np.int64) if clock is None else clock.times.values[rows]
             for side in self._sides:
                 side.update(ids[rows], powers + exponents + extra, halves, times, chosen)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that all groups take."""
+        return sum(array.nbytes for side in self._sides for array in side.arrays())
+
+    def fields(self) -> list[pa.Field]:
+        """For each side whether it is known, and its product as power and mantissa with the item's time and value."""
+        kinds = {"known": pa.int64(), "power": pa.int64(), "mantissa": pa.float64()}
+        kinds |= {"time": pa.int64(), "value": pa.float64()}
+        return [pa.field(f"{side.name}_{name}", kind) for side in self._sides for name, kind in kinds.items()]
+
+    def partials(self, groups: Ids) -> list[pa.Array]:
+        """The groups' states."""
+        return [pa.array(array[groups]) for side in self._sides for array in side.arrays()]
+
+    def absorb(self, ids: Ids, columns: list[pa.Array]) -> None:
+        """Compare states with those of the groups."""
+        arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
+        for side in self._sides:
+            known, powers, mantissas, times, values = arrays[:5]
+            arrays = arrays[5:]
+            there = known != 0
+            # What a side holds has its sign turned, as its comparisons want it.
+            side.update(ids[there], powers[there], mantissas[there] * side.side, times[there], values[there])
 
     def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
         """The products divided by the weight of now, or the items behind them."""
@@ -137,7 +170,3 @@ class ExtremaPool(Pool):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             found = np.ldexp(side.mantissas[groups] / when.weights, gap) * side.side
         return pa.array(np.where(missing, np.nan, np.where(side.mantissas[groups] == 0, 0.0, found)))
-
-
-def _unweighted(size: int) -> list[tuple[slice, Floats, Ints]]:
-    return [(slice(0, size), np.ones(size), np.zeros(size, np.int64))]

@@ -10,16 +10,17 @@ import pyarrow as pa
 from wane._jit import inline, kernel
 from wane.decay.base import Floats, Ints
 from wane.grouped.arrays import grown
-from wane.grouped.clock import Asked, Clock, Rows
-from wane.grouped.pool import Ids, Pool
+from wane.grouped.clock import Asked, Clock
+from wane.grouped.pool import Ids, Pool, unweighted
 from wane.grouped.query import Answer
 
 TOTAL, LOST_TOTAL, WEIGHTED, LOST_WEIGHTED, SQUARES = range(5)
 _WIDTH = 5
+_NAMES = ("total", "lost_total", "weighted", "lost_weighted", "squares")
 
 
 @inline
-def _power_of_two(exponent: int) -> float:
+def power_of_two(exponent: int) -> float:
     """``2**exponent``, 0 where that is too small for a double."""
     if exponent < -1074:
         return 0.0
@@ -37,12 +38,12 @@ def _meet(sums: Floats, exponents: Ints, group: int, exponent: int) -> float:
     at = group * 5
     if exponent > exponents[group] or sums[at] == 0.0:
         if sums[at] != 0.0:
-            factor = _power_of_two(exponents[group] - exponent)
+            factor = power_of_two(exponents[group] - exponent)
             for j in range(5):
                 sums[at + j] *= factor
         exponents[group] = exponent
         return 1.0
-    scale: float = _power_of_two(exponent - exponents[group])
+    scale: float = power_of_two(exponent - exponents[group])
     return scale
 
 
@@ -123,6 +124,40 @@ def _squares(sums: Floats, exponents: Ints, ids: Ids, weights: Floats, powers: I
         sums[at + 3] += _lost(weight, values[row], product)
 
 
+@kernel("void(w_f8, w_i8, r_i8, r_i8, r_f8)")
+def _merge(sums: Floats, exponents: Ints, ids: Ids, powers: Ints, parts: Floats) -> None:
+    """Add states, five sums each, to those of their groups (Chan's merge)."""
+    for row in range(ids.shape[0]):
+        more = parts[row * 5]
+        if more == 0.0:
+            continue
+        group = ids[row]
+        at = group * 5
+        scale = 1.0
+        if powers[row] != exponents[group] or sums[at] == 0.0:
+            scale = _meet(sums, exponents, group, powers[row])
+        more *= scale
+        weighted = parts[row * 5 + 2] * scale
+        lost = parts[row * 5 + 3] * scale
+        squares = parts[row * 5 + 4] * scale
+        total = sums[at]
+        if total != 0.0 and more != 0.0:
+            mean = sums[at + 2] / total
+            product = mean * total
+            rest = (sums[at + 2] - product) - _lost(mean, total, product) + sums[at + 3] - mean * sums[at + 1]
+            their_mean = weighted / more
+            product = their_mean * more
+            their_lost = parts[row * 5 + 1] * scale
+            their_rest = (weighted - product) - _lost(their_mean, more, product) + lost - their_mean * their_lost
+            off = (their_mean - mean) + (their_rest / more - rest / total)
+            squares += off * off * (more * (total / (total + more)))
+        sums[at + 4] += squares
+        _add(sums, at, more)
+        sums[at + 1] += parts[row * 5 + 1] * scale
+        _add(sums, at + 2, weighted)
+        sums[at + 3] += lost
+
+
 class MomentsPool(Pool):
     """Sums of weights, of weighted values and of weighted squares, each group at its own power of two."""
 
@@ -131,6 +166,7 @@ class MomentsPool(Pool):
         self._sums = np.zeros(0)
         self._exponents = np.zeros(0, np.int64)
         self._squared = bool(self.questions & {"var", "std"})
+        self._kept = _NAMES[: 5 if self._squared else 2 if self.state.column is None else 4]
 
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""
@@ -139,13 +175,37 @@ class MomentsPool(Pool):
 
     def update(self, ids: Ids, clock: Clock | None, values: Floats | None) -> None:
         """Add a batch, by the cheapest pass that the questions allow."""
-        for rows, weights, powers in _unweighted(len(ids)) if clock is None else clock.sums(self.state):
+        for rows, weights, powers in unweighted(len(ids)) if clock is None else clock.sums(self.state):
             if values is None:
                 _count(self._sums, self._exponents, ids[rows], weights, powers)
             elif self._squared:
                 _squares(self._sums, self._exponents, ids[rows], weights, powers, values[rows])
             else:
                 _sum(self._sums, self._exponents, ids[rows], weights, powers, values[rows])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that all groups take."""
+        return self._sums.nbytes + self._exponents.nbytes
+
+    def fields(self) -> list[pa.Field]:
+        """The power of two and the sums that the questions need."""
+        return [pa.field("exponent", pa.int64()), *(pa.field(name, pa.float64()) for name in self._kept)]
+
+    def partials(self, groups: Ids) -> list[pa.Array]:
+        """The groups' states."""
+        sums = self._sums.reshape(-1, _WIDTH)[groups]
+        return [
+            pa.array(self._exponents[groups]),
+            *(pa.array(np.ascontiguousarray(sums[:, i])) for i in range(len(self._kept))),
+        ]
+
+    def absorb(self, ids: Ids, columns: list[pa.Array]) -> None:
+        """Add states to those of the groups, one after the other."""
+        parts = np.zeros((len(ids), _WIDTH))
+        for i, column in enumerate(columns[1:]):
+            parts[:, i] = column.to_numpy(zero_copy_only=False)
+        _merge(self._sums, self._exponents, ids, columns[0].to_numpy().astype(np.int64), parts.reshape(-1))
 
     def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
         """Ratios as they are; counts and sums divided by the weight of now."""
@@ -161,7 +221,3 @@ class MomentsPool(Pool):
             gap = np.clip(self._exponents[groups] - when.exponents, -3000, 3000).astype(np.int32)
             scaled = total if answer.question == "count" else weighted
             return pa.array(np.where(total == 0, 0.0, np.ldexp(scaled / when.weights, gap)))
-
-
-def _unweighted(size: int) -> list[Rows]:
-    return [Rows(slice(0, size), np.ones(size), np.zeros(size, np.int64))]

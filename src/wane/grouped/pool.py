@@ -14,11 +14,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wane.decay import Forward, NoDecay, Pinned
-from wane.decay.base import Floats
-from wane.grouped.clock import Asked, Clock, measured_in_epoch
+from wane.grouped.clock import Asked, Clock, Rows, measured_in_epoch
 from wane.grouped.query import Answer, Every, State
+from wane.grouped.words import WordColumn
 from wane.registry import lookup
-from wane.summaries.base import Summary
+from wane.summaries.base import Summary, ask
 from wane.times import Nanoseconds, Ticks
 
 Ids = NDArray[np.int64]
@@ -32,27 +32,65 @@ class Pool(ABC):
         every: The epochs of the query, or None.
         questions: What will be asked of it, so that it keeps no more than that needs.
         time: The type of the query's time column, or None where it has none.
+        words: The words of its items, where they may be anything and not only numbers.
     """
 
-    def __init__(self, state: State, every: Every | None, questions: frozenset[str], time: pa.DataType | None) -> None:
+    def __init__(
+        self,
+        state: State,
+        every: Every | None,
+        questions: frozenset[str],
+        time: pa.DataType | None,
+        words: WordColumn | None = None,
+    ) -> None:
         self.state = state
         self.every = every
         self.questions = questions
         self.time = time
+        self._words = words
+
+    @property
+    def takes_words(self) -> bool:
+        """Whether its values are words, and not doubles."""
+        return self._words is not None
+
+    @property
+    def words(self) -> WordColumn:
+        """The words of its items."""
+        assert self._words is not None
+        return self._words
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """About the memory that all groups take."""
 
     @abstractmethod
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""
 
     @abstractmethod
-    def update(self, ids: Ids, clock: Clock | None, values: Floats | None) -> None:
+    def update(self, ids: Ids, clock: Clock | None, values: Any) -> None:
         """Add a batch.
 
         Args:
             ids: The group of each row; there is room for it.
             clock: The rows' times, where the query has any.
-            values: The rows' values, all usable; None where whole rows are counted.
+            values: The rows' values, all usable: doubles, or words where items may be anything; None where whole rows
+                are counted.
         """
+
+    @abstractmethod
+    def fields(self) -> list[pa.Field]:
+        """The columns that a group's state travels as."""
+
+    @abstractmethod
+    def partials(self, groups: Ids) -> list[pa.Array]:
+        """The states of some groups, as those columns."""
+
+    @abstractmethod
+    def absorb(self, ids: Ids, columns: list[pa.Array]) -> None:
+        """Merge states, given as those columns, into groups that there is room for, in the order given."""
 
     @abstractmethod
     def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
@@ -76,10 +114,15 @@ class ObjectPool(Pool):
     def grow(self, groups: int) -> None:
         """Nothing to do: objects are made when their first row comes."""
 
-    def update(self, ids: Ids, clock: Clock | None, values: Floats | None) -> None:
+    @property
+    def nbytes(self) -> int:
+        """By what the `SPEC` says a state takes at most."""
+        return len(self._objects) * self._spec.state_bytes(dict(self.state.parameters))
+
+    def update(self, ids: Ids, clock: Clock | None, values: Any) -> None:
         """Sort the batch by group, and give each object its rows at once."""
         order = np.argsort(ids, kind="stable")
-        items = np.ones(len(ids)) if values is None else values
+        items: Any = np.ones(len(ids)) if values is None else values
         for rows in np.split(order, np.flatnonzero(np.diff(ids[order])) + 1):
             if not len(rows):
                 continue
@@ -87,7 +130,28 @@ class ObjectPool(Pool):
             if group not in self._objects:
                 self._objects[group] = self._empty(None if clock is None else clock.epoch(int(rows[0])))
             times = None if clock is None else Ticks(clock.times.values[rows], clock.times.unit)
-            self._objects[group].update(items[rows], times)
+            chosen = items[rows]
+            if self._words is not None:
+                chosen = self._words.values(chosen, np.zeros(len(chosen), np.bool_))
+            self._objects[group].update(chosen, times)
+
+    def fields(self) -> list[pa.Field]:
+        """The bytes of the summary; null where no row has come."""
+        return [pa.field("state", pa.binary())]
+
+    def partials(self, groups: Ids) -> list[pa.Array]:
+        """The groups' states."""
+        objects = [self._objects.get(group) for group in groups.tolist()]
+        return [pa.array([None if one is None else one.to_bytes() for one in objects], pa.binary())]
+
+    def absorb(self, ids: Ids, columns: list[pa.Array]) -> None:
+        """Merge states object by object."""
+        for group, data in zip(ids.tolist(), columns[0].to_pylist(), strict=True):
+            if data is None:
+                continue
+            found = self._spec.make.from_bytes(data)
+            mine = self._objects.get(group)
+            self._objects[group] = found if mine is None else mine.merge(found)
 
     def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
         """Put the question to every object."""
@@ -96,12 +160,11 @@ class ObjectPool(Pool):
             summary = self._objects.get(group)
             if summary is None:  # every row of the group was dropped
                 summary = self._spec.make(decay=NoDecay(), **dict(self.state.parameters))
-            arguments = dict(answer.arguments)
-            if answer.question not in self._spec.timeless and when.times:
-                now = when.times[when.place[i]]
-                landmark = self.state.landmark
-                arguments["now"] = Nanoseconds(now if landmark is None else max(now, landmark))
-            found.append(getattr(summary, answer.question)(**arguments))
+            now: Any = "latest"
+            if when.times:
+                asked = when.times[when.place[i]]
+                now = Nanoseconds(asked if self.state.landmark is None else max(asked, self.state.landmark))
+            found.append(ask(summary, answer.question, now, dict(answer.arguments)))
         return pa.array(found)
 
     def _empty(self, epoch: int | None) -> Summary:
@@ -121,10 +184,22 @@ class ObjectPool(Pool):
         return made
 
 
-def make_pool(state: State, every: Every | None, questions: frozenset[str], time: pa.DataType | None) -> Pool:
+def make_pool(
+    state: State,
+    every: Every | None,
+    questions: frozenset[str],
+    time: pa.DataType | None,
+    words: WordColumn | None = None,
+) -> Pool:
     """The pool for a state: of the summary's own kind, or the fallback."""
     from wane.grouped.extrema_pool import ExtremaPool
+    from wane.grouped.heavy_pool import HeavyPool
     from wane.grouped.moments_pool import MomentsPool
 
-    own: dict[str, type[Pool]] = {"moments": MomentsPool, "extrema": ExtremaPool}
-    return own.get(state.summary, ObjectPool)(state, every, questions, time)
+    own: dict[str, type[Pool]] = {"moments": MomentsPool, "extrema": ExtremaPool, "spacesaving": HeavyPool}
+    return own.get(state.summary, ObjectPool)(state, every, questions, time, words)
+
+
+def unweighted(size: int) -> list[Rows]:
+    """Rows that all weigh 1."""
+    return [Rows(slice(0, size), np.ones(size), np.zeros(size, np.int64))]

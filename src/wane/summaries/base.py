@@ -6,6 +6,7 @@ to another power is exact, so nothing overflows and nothing is lost by rescaling
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -393,6 +394,13 @@ def from_bytes(data: bytes) -> Summary:
     return found
 
 
+def ask(summary: Summary, question: str, now: Any, arguments: Mapping[str, Any]) -> Any:
+    """Put a question to a summary, with `now` if it takes one."""
+    method = getattr(summary, question)
+    timed = {"now": now} if "now" in inspect.signature(method).parameters else {}
+    return method(**arguments, **timed)
+
+
 def is_scalar(items: Any) -> bool:
     """Whether one item was given, and not a column."""
     return isinstance(items, (str, bytes)) or not (hasattr(items, "__len__") or hasattr(items, "__arrow_c_stream__"))
@@ -518,4 +526,16 @@ def _say(value: Any) -> str:
     return "none" if value is None else repr(value)
 
 
-__all__ = ["LARGEST", "Batch", "Summary", "column_of", "fraction", "from_bytes", "is_scalar", "ldexp", "plus", "whole"]
+__all__ = [
+    "LARGEST",
+    "Batch",
+    "Summary",
+    "ask",
+    "column_of",
+    "fraction",
+    "from_bytes",
+    "is_scalar",
+    "ldexp",
+    "plus",
+    "whole",
+]

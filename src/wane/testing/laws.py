@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
-import inspect
 import math
 import pickle
 import struct
@@ -30,6 +28,7 @@ from wane import registry, serde
 from wane._jit import DISABLED
 from wane.errors import BadParameter, BeforeLandmark, CorruptState, MergeRefused, MissingExtra, QueryInPast, WaneError
 from wane.registry import Equality, Spec
+from wane.summaries.base import ask
 from wane.testing.cases import Case, alike, cases, require, sample_decays, takes
 from wane.testing.oracles import USABLE
 from wane.testing.streams import SPAN, Stream, shapes
@@ -717,11 +716,9 @@ def _forgeries(payload: bytes, rng: np.random.Generator) -> Iterator[bytes]:
 def _use(case: Case, summary: Any, stream: Stream) -> None:
     """Do with a summary whatever can be done: it may refuse, and must not fail."""
     for name in sorted({*case.spec.questions, *case.spec.functions}):
-        ask = functools.partial(getattr(summary, name), **case.arguments(name))
-        takes_now = "now" in inspect.signature(ask).parameters
         for now in ("latest", case.now(stream), Nanoseconds(case.now(stream) + SPAN)):
             with contextlib.suppress(WaneError):
-                ask(**({"now": now} if takes_now else {}))
+                ask(summary, name, now, case.arguments(name))
     repr(summary)
     with contextlib.suppress(WaneError):
         summary.copy().merge(summary).to_bytes()
