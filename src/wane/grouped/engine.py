@@ -50,6 +50,11 @@ class LowLevel:
         """How many rows were not counted, by reason; one row may be missing from several answers."""
         return self._reader.dropped
 
+    @property
+    def partial_schema(self) -> pa.Schema:
+        """The columns of the partials."""
+        return pa.schema(self._states.fields())
+
     def update(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Add a batch of rows; gives partials where the states have outgrown the budget."""
         for start in range(0, batch.num_rows, _PIECE if self.budget is not None else max(batch.num_rows, 1)):
@@ -83,7 +88,8 @@ class HighLevel:
 
     def update(self, partials: pa.RecordBatch) -> None:
         """Take partials."""
-        self._partials.append(partials)
+        if partials.num_rows:
+            self._partials.append(partials)
 
     def answers(self, now: int | None = None) -> pa.Table:
         """The answers over all partials; the arguments are those of :func:`answer`."""

@@ -58,7 +58,8 @@ class Reader:
         plan = self.plan
         self.rows += batch.num_rows
         self._counted.clear()
-        batch = batch.select(list(plan.columns))
+        # A batch without columns forgets how many rows it has: one that is not needed stays.
+        batch = batch.select(list(plan.columns) or batch.schema.names[:1])
         batch = self._kept(batch.cast(plain_schema(batch.schema)))
         clock = None
         if plan.time is not None and batch.num_rows:

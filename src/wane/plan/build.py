@@ -10,7 +10,7 @@ import pyarrow as pa
 from wane import registry
 from wane.decay import Forward
 from wane.errors import BadInput, BadParameter, Unsupported
-from wane.expr import Expr
+from wane.expr import Column, Expr
 from wane.fn import Fn
 from wane.grouped.query import Answer, Every, Plan, State
 from wane.times import PER_TICK, SECOND, duration
@@ -80,18 +80,18 @@ def check(plan: Plan, schema: pa.Schema) -> None:
     for name in plan.columns:
         if schema.get_field_index(name) < 0:
             raise BadInput(f"there is no column {name!r}, or more than one; the columns are {', '.join(schema.names)}")
-    for expr in (plan.where, *(state.column for state in plan.states)):
+    for state in plan.states:
+        if isinstance(state.column, Column) and registry.lookup(state.summary).items == "any":
+            _check_values(state.column.name, schema, "items cannot be made of")
+    expressions = [state.column for state in plan.states if registry.lookup(state.summary).items == "numbers"]
+    expressions += [state.column for state in plan.states if not isinstance(state.column, Column)]
+    for expr in (plan.where, *expressions):
         for name in () if expr is None else expr.columns:
             kind = schema.field(name).type
             if not (_is_number(kind) or pa.types.is_boolean(kind) or _is_time(kind)):
                 raise BadInput(f"column {name!r} must hold numbers, and is {kind}; cast it first")
     for name in plan.keys:
-        kind = schema.field(name).type
-        if not _is_key(kind.value_type if pa.types.is_dictionary(kind) else kind):
-            raise BadInput(
-                f"column {name!r} is {kind}, which groups cannot be made of; cast it to a number, a text, bytes, a "
-                "decimal or a time first"
-            )
+        _check_values(name, schema, "groups cannot be made of")
     if plan.time is not None:
         kind = schema.field(plan.time).type
         if not (_is_number(kind) or _is_time(kind)) or pa.types.is_decimal(kind) or pa.types.is_float16(kind):
@@ -102,6 +102,15 @@ def check(plan: Plan, schema: pa.Schema) -> None:
                 f"epochs {plan.every} do not start at whole ticks of {plan.time!r}, which is {kind}; cast it to a "
                 "finer unit"
             )
+
+
+def _check_values(name: str, schema: pa.Schema, what: str) -> None:
+    """Check that the values of a column can be told apart (:mod:`wane.grouped.words`)."""
+    kind = schema.field(name).type
+    if not _is_key(kind.value_type if pa.types.is_dictionary(kind) else kind):
+        raise BadInput(
+            f"column {name!r} is {kind}, which {what}; cast it to a number, a text, bytes, a decimal or a time first"
+        )
 
 
 def tick_of(kind: pa.DataType) -> int:

@@ -1,0 +1,141 @@
+"""Groups of a DataFrame: the plan of a query as DataFrame operations, batch and streaming.
+
+Batch: low level in `mapInArrow`, `repartition` by the groups, high level in `mapInArrow` over whole partitions.
+Streaming by epoch: the same low level; then Spark's own watermark and window aggregation hold the partials until their
+epoch is closed, and the high level completes it. Late partials are Spark's to judge, as it would have judged their
+rows: a partial never crosses an epoch, and its event time is that of its newest row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 -- its name everywhere
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from wane.decay import Landmark, NoDecay, Pinned
+from wane.errors import BadInput, BadParameter
+from wane.expr import Expr
+from wane.fn import Fn
+from wane.grouped import timecolumn
+from wane.grouped.engine import BUDGET
+from wane.grouped.states import EPOCH
+from wane.plan import Plan, build, check
+from wane.spark import levels, session
+from wane.summaries.base import POLICIES
+from wane.times import duration, instant
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Rows with groups, waiting for what to ask; made by :func:`group`."""
+
+    df: DataFrame
+    keys: tuple[str, ...]
+    time: str | None
+    every: Any
+    where: str | Expr | None
+    before: str
+    lateness: str | None
+    budget: int
+
+    def agg(self, *fns: Fn, now: Any = "latest") -> DataFrame:
+        """Ask: a DataFrame of epoch, keys and answers, which computes nothing until it is used.
+
+        Args:
+            fns: What is asked, from :mod:`wane.fn`.
+            now: The time of the question where there are no epochs: a time, or ``"latest"``: the newest of the input.
+        """
+        plan = build(fns, self.keys, time=self.time, every=self.every, where=self.where)
+        at = None if isinstance(now, str) and now == "latest" else instant(now, "now")
+        if at is not None and plan.every is not None:
+            raise BadParameter(f"by epochs, now is the end of each; leave now={now!r} away, or leave every= away")
+        missing = [name for name in plan.columns if name not in self.df.columns]
+        if missing:
+            raise BadInput(f"there is no column {missing[0]!r}; the columns are {', '.join(self.df.columns)}")
+        # A batch without columns would not say how many rows it has.
+        rows = self.df.select(*(F.col(f"`{name}`") for name in plan.columns), *([] if plan.columns else [F.lit(True)]))
+        schema = to_arrow_schema(rows.schema, timezone="UTC")
+        check(plan, schema)
+        session.check(self.df.sparkSession)
+        if self.df.isStreaming:
+            return self._stream(plan, rows, schema)
+        return self._batch(plan, rows, schema, at)
+
+    def _batch(self, plan: Plan, rows: DataFrame, schema: pa.Schema, at: int | None) -> DataFrame:
+        kinds = from_arrow_schema(levels.partial_schema(plan, schema))
+        partials = rows.mapInArrow(levels.low(plan, schema, self.before, self.budget), kinds)
+        keyed = [*([EPOCH] if plan.every else []), *plan.keys]
+        if at is None and plan.time is not None and _needs_now(plan):
+            newest = rows.agg(F.max(f"`{plan.time}`").alias(levels.NOW))
+            partials = partials.crossJoin(F.broadcast(newest))
+        elif at is not None:
+            partials = partials.withColumn(levels.NOW, F.lit(at / 10**9) if at % 1000 else _timestamp(at))
+        spread = partials.repartition(*(F.col(f"`{name}`") for name in keyed)) if keyed else partials.repartition(1)
+        return spread.mapInArrow(levels.high(plan, schema), from_arrow_schema(levels.answer_schema(plan, schema)))
+
+    def _stream(self, plan: Plan, rows: DataFrame, schema: pa.Schema) -> DataFrame:
+        if plan.every is None or plan.time is None:
+            raise BadParameter("a stream is asked by epochs; give every=(column, length)")
+        if self.lateness is None:
+            raise BadParameter(
+                "a stream's epochs close when no row for them can come any more; say how late rows may be, with "
+                "lateness='30s'"
+            )
+        if plan.every.length % 1000 or plan.every.offset % 1000:
+            raise BadParameter(f"on Spark an epoch is a whole number of microseconds, got {plan.every}")
+        delay = duration(self.lateness, "lateness")
+        unit = timecolumn.unit_of(schema.field(plan.time).type)
+        kinds = levels.partial_schema(plan, schema)
+        stamp = pa.field(levels.EVENT_TIME, pa.timestamp("us", "UTC"))
+        partials = rows.mapInArrow(
+            levels.stamped(plan, schema, self.before, self.budget, unit), from_arrow_schema(kinds.append(stamp))
+        ).withWatermark(levels.EVENT_TIME, f"{delay // 1000} microseconds")
+        length, offset = f"{plan.every.length // 1000} microseconds", f"{plan.every.offset // 1000} microseconds"
+        together = F.struct(*(F.col(f"`{name}`") for name in kinds.names))
+        closed = partials.groupBy(
+            F.window(levels.EVENT_TIME, length, None, offset), *(F.col(f"`{name}`") for name in plan.keys)
+        ).agg(F.collect_list(together).alias(levels.PARTIALS))
+        answers = from_arrow_schema(levels.answer_schema(plan, schema))
+        return closed.select(levels.PARTIALS).mapInArrow(levels.unpacked(plan, schema), answers)
+
+
+def group(
+    df: DataFrame,
+    *keys: str,
+    every: Any = None,
+    time: str | None = None,
+    where: str | Expr | None = None,
+    before: str = "error",
+    lateness: str | None = None,
+    budget: int = BUDGET,
+) -> Grouped:
+    """Group the rows of a DataFrame by epochs and keys, to ask something of every group.
+
+    Args:
+        df: A DataFrame, batch or streaming.
+        keys: Columns to group by; null is a key of its own.
+        every: Epochs: the time column and a length, such as ``("time", "1 minute")``, and perhaps an offset.
+        time: The time column, where there are no epochs.
+        where: An expression; rows for which it is not 0 are kept, such as ``"len > 100"``.
+        before: What happens to a row before a landmark: ``"error"``, ``"drop"`` (counted) or ``"clamp"``.
+        lateness: For a stream: how late a row may come, by the newest time seen, such as ``"30s"``.
+        budget: About how many bytes of states a task keeps before it hands them on.
+    """
+    for key in keys:
+        if not isinstance(key, str):
+            raise BadParameter(f"a key is a column's name, got {key!r}; write group(df, 'destIP')")
+    if before not in POLICIES:
+        raise BadParameter(f"before must be one of {', '.join(POLICIES)}, got {before!r}")
+    return Grouped(df, keys, time, every, where, before, lateness, budget)
+
+
+def _needs_now(plan: Plan) -> bool:
+    return plan.every is None and any(not isinstance(s.decay, (NoDecay, Landmark, Pinned)) for s in plan.states)
+
+
+def _timestamp(at: int) -> Any:
+    return F.timestamp_micros(F.lit(at // 1000))
