@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from unittest import mock
 
 import numpy as np
@@ -9,17 +10,37 @@ import pytest
 
 from wane import registry
 from wane._jit import DISABLED
-from wane.testing import Case, Law, Stream, applicable, cases, shapes
+from wane.testing import Case, Law, Stream, applicable, cases, sample_decays, shapes
+
+FEW = ("none", "exp(half_life=5m)", "poly(2)", "pinned")
+"""Decays under which laws that have to do with something else than weights are tried, and all laws in a brief run."""
+
+BRIEF = DISABLED or os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
+"""Without the compiler or with bounds checks, the same code runs again: kernels do not depend on the decay."""
+
+EXAMPLES = 2 if BRIEF else 6
+SEEDS = 3 if BRIEF else 20
 
 CASES = [case for spec in registry.specs().values() for case in cases(spec)]
 PRODUCT = [(case, law) for case in CASES for law in applicable(case.spec) if law.applies(case)]
-EXAMPLES = 2 if DISABLED else 6
+
+
+def is_quick(case: Case, law: Law | None = None) -> bool:
+    few = any(case.decay == sample_decays()[name] for name in FEW)
+    return few or not (BRIEF or (law is not None and not law.weighs))
+
 
 the_product = pytest.mark.parametrize(("case", "law"), PRODUCT, ids=[f"{case}-{law.name}" for case, law in PRODUCT])
+the_quick_part = pytest.mark.parametrize(
+    ("case", "law"),
+    [(case, law) for case, law in PRODUCT if is_quick(case, law)],
+    ids=[f"{case}-{law.name}" for case, law in PRODUCT if is_quick(case, law)],
+)
+quick_cases = pytest.mark.parametrize("case", [case for case in CASES if is_quick(case)], ids=str)
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
-@the_product
+@the_quick_part
 def test_law(case: Case, law: Law) -> None:
     law.verify(case, EXAMPLES)
 
@@ -30,9 +51,9 @@ def test_law_at_length(case: Case, law: Law) -> None:
     law.verify(case, 60)
 
 
-@every_case
+@quick_cases
 def test_seeded_streams(case: Case) -> None:
-    _judge_seeds(case, range(3 if DISABLED else 20))
+    _judge_seeds(case, range(SEEDS))
 
 
 @pytest.mark.slow

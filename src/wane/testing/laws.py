@@ -68,6 +68,7 @@ class Law:
         name: Its name, by which a `SPEC` declares it absent.
         states: What it states, and where that comes from.
         needs: The capability it needs, a name in :data:`CAPABILITIES`.
+        weighs: Whether what it states has to do with how items are weighed; if not, a few decays will show it.
         check: Raises `AssertionError` where a case breaks it on a stream.
         limits: What its streams must be like, as arguments of :func:`wane.testing.streams`.
     """
@@ -75,6 +76,7 @@ class Law:
     name: str
     states: str
     needs: str
+    weighs: bool
     check: Check
     limits: Mapping[str, Any] = field(default_factory=dict)
 
@@ -127,18 +129,19 @@ def applicable(spec: Spec) -> list[Law]:
     return found
 
 
-def law(needs: str = "any", **limits: Any) -> Callable[[Check], Check]:
+def law(needs: str = "any", *, weighs: bool = True, **limits: Any) -> Callable[[Check], Check]:
     """Register a law under its function's name.
 
     Args:
         needs: The capability it needs.
+        weighs: Whether it has to do with how items are weighed.
         limits: Arguments of :func:`wane.testing.streams`.
     """
     if needs not in CAPABILITIES:
         raise BadParameter(f"there is no capability {needs!r}; it is one of {', '.join(CAPABILITIES)}")
 
     def register(check: Check) -> Check:
-        LAWS[check.__name__] = Law(check.__name__, check.__doc__ or "", needs, check, limits)
+        LAWS[check.__name__] = Law(check.__name__, check.__doc__ or "", needs, weighs, check, limits)
         return check
 
     return register
@@ -147,7 +150,7 @@ def law(needs: str = "any", **limits: Any) -> Callable[[Check], Check]:
 # --- Merging
 
 
-@law()
+@law(weighs=False)
 def merge_has_an_identity(case: Case, stream: Stream) -> None:
     """Merging an empty summary changes nothing, from either side."""
     case.require_same(case.fed(stream), case.fed(stream).merge(case.make()), stream)
@@ -182,7 +185,7 @@ def merge_with_itself_doubles(case: Case, stream: Stream) -> None:
     case.require_same(one.merge(one), case.fed(stream, stream), stream.concat(stream))
 
 
-@law()
+@law(weighs=False)
 def merge_leaves_the_other(case: Case, stream: Stream) -> None:
     """What is merged from stays as it is, then and later."""
     a, b = (case.fed(part) for part in _parts(stream, 2))
@@ -192,7 +195,7 @@ def merge_leaves_the_other(case: Case, stream: Stream) -> None:
     require(b.to_bytes() == before, "the summary that was merged from has changed")
 
 
-@law()
+@law(weighs=False)
 def merge_refuses_mismatches(case: Case, stream: Stream) -> None:
     """Another kind, decay, landmark, policy or parameters: `MergeRefused`, and both stay as they were."""
     one = case.fed(stream)
@@ -282,7 +285,7 @@ def a_common_factor_cancels(case: Case, stream: Stream) -> None:
         )
 
 
-@law("weights", weighted=False)
+@law("weights", weighs=False, weighted=False)
 def no_weights_are_ones(case: Case, stream: Stream) -> None:
     """Items without weights weigh 1 each."""
     plain = Stream(stream.items, stream.times)
@@ -311,7 +314,7 @@ def answers_are_right_after_merging(case: Case, stream: Stream) -> None:
     case.require_right(one, stream, case.now(stream, SECOND))
 
 
-@law()
+@law(weighs=False)
 def nothing_has_answers(case: Case, stream: Stream) -> None:
     """Without rows a count is 0, an item None, and what would divide by 0 NaN; there is no error."""
     empty = stream.take(slice(0, 0))
@@ -324,7 +327,7 @@ def nothing_has_answers(case: Case, stream: Stream) -> None:
                 require(alike(answer, wanted), f"{question} of nothing is {answer!r} and must be {wanted!r}")
 
 
-@law()
+@law(weighs=False)
 def asking_changes_nothing(case: Case, stream: Stream) -> None:
     """Questions leave the state as it is, and give the same answers again."""
     one = case.fed(stream)
@@ -334,7 +337,7 @@ def asking_changes_nothing(case: Case, stream: Stream) -> None:
     require(str(one) == str(one) and one.to_bytes() == before, "asking has changed the state")
 
 
-@law()
+@law(weighs=False)
 def no_clock_is_read(case: Case, stream: Stream) -> None:
     """Now is an argument: nothing here reads a clock."""
     now = case.now(stream, SECOND)
@@ -362,7 +365,7 @@ def the_past_is_refused(case: Case, stream: Stream) -> None:
         case.require_right(one, stream, earlier, historical=True)
 
 
-@law()
+@law(weighs=False)
 def every_row_is_counted(case: Case, stream: Stream) -> None:
     """A row is used or counted as dropped, with its reason: none vanishes."""
     one = case.fed(stream)
@@ -401,7 +404,7 @@ def the_landmark_has_a_policy(case: Case, stream: Stream) -> None:
 # --- Inputs
 
 
-@law()
+@law(weighs=False)
 def every_form_is_the_same(case: Case, stream: Stream) -> None:
     """NumPy, lists, Arrow, pandas, read-only and strided columns of the same rows give the same state."""
     plain = case.fed(stream)
@@ -413,7 +416,7 @@ def every_form_is_the_same(case: Case, stream: Stream) -> None:
             case.require_same(plain, one, stream)
 
 
-@law()
+@law(weighs=False)
 def inputs_are_left_alone(case: Case, stream: Stream) -> None:
     """An update writes to nothing it is given."""
     times = None if stream.times is None else stream.times.values
@@ -423,7 +426,7 @@ def inputs_are_left_alone(case: Case, stream: Stream) -> None:
     require([column.tobytes() for column in columns] == before, "an update has changed what it was given")
 
 
-@law()
+@law(weighs=False)
 def units_do_not_matter(case: Case, stream: Stream) -> None:
     """The same instants in another unit are the same times."""
     if stream.times is None:
@@ -437,7 +440,7 @@ def units_do_not_matter(case: Case, stream: Stream) -> None:
         case.require_same(case.fed(stream), case.fed(other), stream)
 
 
-@law()
+@law(weighs=False)
 def refused_updates_change_nothing(case: Case, stream: Stream) -> None:
     """An update that is refused, even for its last row, leaves the state as it was."""
     one = case.fed(stream)
@@ -456,7 +459,7 @@ def refused_updates_change_nothing(case: Case, stream: Stream) -> None:
 # --- Bytes
 
 
-@law()
+@law(weighs=False)
 def bytes_round_trip(case: Case, stream: Stream) -> None:
     """``from_bytes(to_bytes())`` gives the same bytes and answers, and goes on like the original."""
     one = case.fed(stream)
@@ -468,7 +471,7 @@ def bytes_round_trip(case: Case, stream: Stream) -> None:
         case.require_same(case.fed(stream, stream), _update(read, stream), stream.concat(stream))
 
 
-@law()
+@law(weighs=False)
 def copies_are_independent(case: Case, stream: Stream) -> None:
     """A copy, or one through pickle, is equal, and what is done to it does not touch the original."""
     one = case.fed(stream)
@@ -480,7 +483,7 @@ def copies_are_independent(case: Case, stream: Stream) -> None:
         require(one.to_bytes() == before, "a change to a copy has changed the original")
 
 
-@law()
+@law(weighs=False)
 def size_is_bounded(case: Case, stream: Stream) -> None:
     """The bytes of a state never pass `SPEC.state_bytes`, however long the stream."""
     bound = case.spec.state_bytes(case.parameters)
@@ -492,7 +495,7 @@ def size_is_bounded(case: Case, stream: Stream) -> None:
         require(size <= bound, f"the state has {size} bytes after {one.rows} rows, and its bound is {bound}")
 
 
-@law()
+@law(weighs=False)
 def changed_bytes_are_refused(case: Case, stream: Stream) -> None:
     """Bytes that were cut, extended or changed, and bytes of anything else, are `CorruptState`."""
     rng = _rng(stream)
@@ -509,7 +512,7 @@ def changed_bytes_are_refused(case: Case, stream: Stream) -> None:
                 read(bad)
 
 
-@law()
+@law(weighs=False)
 def forged_bytes_do_no_harm(case: Case, stream: Stream) -> None:
     """A payload changed by one who can make checksums is refused, or gives a summary that works."""
     rng = _rng(stream)
