@@ -76,7 +76,7 @@ class Moments(Summary):
         super().__init__(decay, landmark, before=before)
         if sums is not None and not isinstance(sums, Mapping):
             raise BadParameter(f"sums are expressions by name, got {sums!r}; write sums={{'energy': 'v ** 2'}}")
-        self._sums = {name: _expression(name, text) for name, text in sorted((sums or {}).items())}
+        self._sums = {name: _expression(name, sums[name]) for name in sorted(sums, key=_name)} if sums else {}
         self._exponent = 0
         self._total = self._lost_total = 0.0
         self._weighted = self._lost_weighted = 0.0
@@ -222,6 +222,12 @@ def _product(a: float, b: float) -> tuple[float, float]:
     high_b = c - (c - b)
     low_a, low_b = a - high_a, b - high_b
     return product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise BadParameter(f"the name of a sum is a text, got {name!r}; write sums={{'energy': 'v ** 2'}}")
+    return name
 
 
 def _expression(name: str, text: str) -> Expr:
