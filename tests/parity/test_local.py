@@ -253,6 +253,34 @@ def test_where_keeps_the_rows_for_which_it_is_true():
     assert local.group(table, where="v > 1").agg(fn.sum("w")).to_pylist() == [{"sum_w": 2.0}]
 
 
+@pytest.mark.parametrize("form", ["table", "batch", "reader", "pandas", "polars", "file"])
+def test_rows_are_counted_where_no_column_is_read(form, tmp_path):
+    table = pa.table({"v": [1, 2, None, 4]})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    source = {
+        "table": table,
+        "batch": table.to_batches()[0],
+        "reader": table.to_reader(),
+        "pandas": table.to_pandas(),
+        "polars": pl.from_arrow(table),
+        "file": tmp_path / "rows.parquet",
+    }[form]
+    assert local.group(source).agg(fn.count()).to_pylist() == [{"count": 4.0}]
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["b", "a"])])
+def test_polars_categories_are_keys(kind):
+    frame = pl.DataFrame({"k": pl.Series(["b", "a", None, "b"], dtype=kind), "v": [1, 2, 3, 4]})
+    answer = local.group(frame, "k").agg(fn.sum("v").alias("s")).to_pylist()
+    assert answer == [{"k": "a", "s": 2.0}, {"k": "b", "s": 5.0}, {"k": None, "s": 3.0}]
+
+
+@pytest.mark.parametrize("values", [[1j, 2j], pd.arrays.SparseArray([1.0, 2.0])])
+def test_a_frame_that_arrow_cannot_read_is_a_clear_error(values):
+    with pytest.raises(BadInput, match="the pandas frame cannot be read"):
+        local.group(pd.DataFrame({"v": values})).agg(fn.sum("v"))
+
+
 def test_an_empty_input_gives_no_groups():
     table = trace(0)
     answer = local.group(table, "key", every=("time", "1m")).agg(fn.count(), fn.argmax("value"))
