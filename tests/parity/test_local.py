@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wane import Moments, decay, fn, local
-from wane.errors import BadInput, BadParameter, BeforeLandmark, QueryInPast, Unsupported, WaneError
+from wane.errors import BadInput, BadParameter, BadTime, BeforeLandmark, QueryInPast, Unsupported, WaneError
 
 SECOND = 10**9
 EXACT = {
@@ -279,6 +279,20 @@ def test_polars_categories_are_keys(kind):
 def test_a_frame_that_arrow_cannot_read_is_a_clear_error(values):
     with pytest.raises(BadInput, match="the pandas frame cannot be read"):
         local.group(pd.DataFrame({"v": values})).agg(fn.sum("v"))
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "s"])
+@pytest.mark.parametrize(
+    ("tick", "offset"),
+    [(-(2**63) + 1, "0s"), (-(2**63) + 1, "1d"), (2**63 - 1, "-1d"), (-(2**63) + 1, "-1d")],
+)
+def test_epochs_at_the_ends_of_time_do_not_wrap_around(unit, tick, offset):
+    table = pa.table({"t": pa.array([tick]).cast(pa.timestamp(unit))})
+    with pytest.raises(BadTime, match=r"cannot be cut into epochs every 1d.* in 64 bits"):
+        local.group(table, every=("t", "1d", offset)).agg(fn.count(decay="window(1d)"))
+    later = pa.table({"t": pa.array([2**63 - 1]).cast(pa.timestamp(unit))})
+    (start,) = local.group(later, every=("t", "1d")).agg(fn.count())["epoch"].cast(pa.int64()).to_pylist()
+    assert 0 <= 2**63 - 1 - start < 86400 * {"ns": 10**9, "us": 10**6, "s": 1}[unit]
 
 
 def test_an_empty_input_gives_no_groups():
