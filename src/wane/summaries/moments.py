@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from wane import serde
 from wane._jit import kernel
 from wane.decay import Decay
+from wane.decay.base import product
 from wane.errors import BadParameter, CorruptState, UnknownName
 from wane.expr import Expr
 from wane.registry import Equality, Spec
@@ -122,7 +123,7 @@ class Moments(Summary):
         for rows, loads, exponent in self._weigh(batch):
             total, mean, drift, squares = _chunk_sums(loads, values[rows])
             by = self._meet(exponent, total)
-            weighted, lost = _product(total, mean)
+            weighted, lost = product(total, mean)
             self._add(total, weighted, lost + drift, squares, by)
             for name, column in extras.items():
                 self._add_extra(name, math.ldexp(float((loads * column[rows]).sum()), by))
@@ -209,19 +210,8 @@ def _mean(total: float, lost_total: float, weighted: float, lost_weighted: float
     Twice the digits of a double: values around 1e10 that differ by 1 keep their variance.
     """
     mean = weighted / total
-    product, error = _product(mean, total)
-    return mean, ((weighted - product) - error + lost_weighted - mean * lost_total) / total
-
-
-def _product(a: float, b: float) -> tuple[float, float]:
-    """A product and the error of its rounding (Dekker); the factors are under 2**900."""
-    product = a * b
-    c = 134217729.0 * a
-    high_a = c - (c - a)
-    c = 134217729.0 * b
-    high_b = c - (c - b)
-    low_a, low_b = a - high_a, b - high_b
-    return product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+    rounded, error = product(mean, total)
+    return mean, ((weighted - rounded) - error + lost_weighted - mean * lost_total) / total
 
 
 def _name(name: Any) -> str:
