@@ -51,6 +51,7 @@ _SHORT = {
     "u1": "uint8",
     "b1": "boolean",
 }
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # of a terminal, in which numba prints its messages
 _TOKEN = re.compile(r"\b([rw])_([a-z]\d)\b")
 
 
@@ -221,8 +222,8 @@ def over_arrays(func: Callable[[float], float], what: str) -> Callable[[NDArray[
         try:
             return _compiled_over_arrays(func)
         except Exception as why:  # numba fails in many ways on code that is not for it
-            lines = (str(why).strip() or repr(why)).splitlines()
-            reason = lines[1] if lines[0].startswith("Failed in nopython mode") and len(lines) > 1 else lines[0]
+            lines = [line.strip() for line in _COLOUR.sub("", str(why)).splitlines()]
+            reason = next((line for line in lines if line and not line.startswith("Failed in ")), repr(why))
             warnings.warn(
                 f"{what} does not compile, so it runs as plain Python, some hundred times slower ({reason})",
                 RuntimeWarning,

@@ -114,8 +114,10 @@ def read(source: Any, columns: Iterable[str]) -> tuple[pa.Schema, Iterator[pa.Re
     if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
         wanted = [name for name in columns if name in source.columns]
         try:
-            source = pa.Table.from_pandas(source[wanted], preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as why:
+            # Without columns, the rows would not come along.
+            rows = pa.table({"": pa.nulls(len(source))}).select([])
+            source = pa.Table.from_pandas(source[wanted], preserve_index=False) if wanted else rows
+        except (pa.ArrowException, TypeError, ValueError) as why:
             raise BadInput(
                 f"the pandas frame cannot be read: {why}; give its columns one type and a name each"
             ) from why

@@ -341,8 +341,10 @@ def _from_numpy(times: NDArray[Any], what: str) -> Ticks:
         raise BadInput(f"{what} must have one dimension, got shape {times.shape}; ravel it or pass one column")
     if isinstance(times, np.ma.MaskedArray):
         there = ~np.ma.getmaskarray(times)
+        if not there.any():
+            return _only(Ticks(np.zeros(len(there), np.int64), "s"), there)
         plain = np.array(times.data)
-        plain[~there] = plain[0]  # a masked place may hold anything
+        plain[~there] = plain[there][0]  # a masked place may hold anything
         return _only(_from_numpy(plain, what), there)
     kind = times.dtype.kind
     if kind == "M":

@@ -165,6 +165,13 @@ def test_a_tiny_new_value_beats_a_huge_faded_one() -> None:
     assert e.argmax() == (1e-200, START + MILLION_HALF_LIVES * SECOND)
 
 
+def test_a_huge_faded_value_beats_a_tiny_new_one() -> None:
+    """A weight of 2**-1030 is 0 among those in bulk, and yet 1e120 times it is more than 1e-200."""
+    for side in (1, -1):
+        e = fed(Extrema, "exp(half_life=5m)", stream([side * 1e120, side * 1e-200], [0, 1030 * 300]))
+        assert (e.argmax() if side > 0 else e.argmin()) == (side * 1e120, START)
+
+
 def test_what_counts_may_be_old() -> None:
     """The newest row may weigh nothing, or next to nothing; then an older one decides."""
     m = Moments("exp(half_life=5m)")

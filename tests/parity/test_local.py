@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wane import Moments, decay, fn, local
-from wane.errors import BadInput, BadParameter, BeforeLandmark, QueryInPast, Unsupported, WaneError
+from wane.errors import BadInput, BadParameter, BadTime, BeforeLandmark, QueryInPast, Unsupported, WaneError
 
 SECOND = 10**9
 EXACT = {
@@ -251,6 +251,48 @@ def test_now_is_the_newest_time_unless_it_is_given():
 def test_where_keeps_the_rows_for_which_it_is_true():
     table = pa.table({"v": [1, 2, None, 4], "w": [1, 1, 1, 1]})
     assert local.group(table, where="v > 1").agg(fn.sum("w")).to_pylist() == [{"sum_w": 2.0}]
+
+
+@pytest.mark.parametrize("form", ["table", "batch", "reader", "pandas", "polars", "file"])
+def test_rows_are_counted_where_no_column_is_read(form, tmp_path):
+    table = pa.table({"v": [1, 2, None, 4]})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    source = {
+        "table": table,
+        "batch": table.to_batches()[0],
+        "reader": table.to_reader(),
+        "pandas": table.to_pandas(),
+        "polars": pl.from_arrow(table),
+        "file": tmp_path / "rows.parquet",
+    }[form]
+    assert local.group(source).agg(fn.count()).to_pylist() == [{"count": 4.0}]
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["b", "a"])])
+def test_polars_categories_are_keys(kind):
+    frame = pl.DataFrame({"k": pl.Series(["b", "a", None, "b"], dtype=kind), "v": [1, 2, 3, 4]})
+    answer = local.group(frame, "k").agg(fn.sum("v").alias("s")).to_pylist()
+    assert answer == [{"k": "a", "s": 2.0}, {"k": "b", "s": 5.0}, {"k": None, "s": 3.0}]
+
+
+@pytest.mark.parametrize("values", [[1j, 2j], pd.arrays.SparseArray([1.0, 2.0])])
+def test_a_frame_that_arrow_cannot_read_is_a_clear_error(values):
+    with pytest.raises(BadInput, match="the pandas frame cannot be read"):
+        local.group(pd.DataFrame({"v": values})).agg(fn.sum("v"))
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "s"])
+@pytest.mark.parametrize(
+    ("tick", "offset"),
+    [(-(2**63) + 1, "0s"), (-(2**63) + 1, "1d"), (2**63 - 1, "-1d"), (-(2**63) + 1, "-1d")],
+)
+def test_epochs_at_the_ends_of_time_do_not_wrap_around(unit, tick, offset):
+    table = pa.table({"t": pa.array([tick]).cast(pa.timestamp(unit))})
+    with pytest.raises(BadTime, match=r"cannot be cut into epochs every 1d.* in 64 bits"):
+        local.group(table, every=("t", "1d", offset)).agg(fn.count(decay="window(1d)"))
+    later = pa.table({"t": pa.array([2**63 - 1]).cast(pa.timestamp(unit))})
+    (start,) = local.group(later, every=("t", "1d")).agg(fn.count())["epoch"].cast(pa.int64()).to_pylist()
+    assert 0 <= 2**63 - 1 - start < 86400 * {"ns": 10**9, "us": 10**6, "s": 1}[unit]
 
 
 def test_an_empty_input_gives_no_groups():

@@ -31,6 +31,7 @@ from wane.decay import (
     SlidingWindow,
     SubPoly,
     SuperExponential,
+    backward,
     parse,
     pinned,
 )
@@ -746,3 +747,24 @@ def test_weights_of_one_frame_are_monotone_where_the_formula_is() -> None:
         assert isinstance(decay, Forward)
         logs = [math.log2(m) + e for m, e in zip(*decay.wide(ages[1:]), strict=True)]
         assert all(b >= a - 1e-9 for a, b in pairwise(logs))
+
+
+@pytest.mark.parametrize(
+    ("text", "halvings"),
+    [
+        ("superexp(half_life=1m)", lambda a: (a / 60) ** 2),
+        ("superexp(rate=0.5)", lambda a: Decimal("0.5") * a * a / Decimal(2).ln()),
+        ("exp(half_life=7ms)", lambda a: a * 1000 / 7),
+        ("backward user('a log of many digits')", lambda a: Decimal(float(a) ** 2) / Decimal(2).ln()),
+    ],
+)
+def test_what_is_far_under_a_double_keeps_its_digits(text: str, halvings: Callable[[Decimal], Decimal]) -> None:
+    """A day is two million halvings here: a double has but ten digits after the point of such a logarithm."""
+    backward(lambda a: -a * a, name="a log of many digits", log=True)
+    ages = [Decimal(age) for age in ("86399.123456789", "86400", "3600.000000001", "0.25", "0", "700000.5")]
+    mantissas, exponents = parse(text).wide_of_age(np.array([float(age) for age in ages]))
+    with localcontext() as context:
+        context.prec = 60
+        for mantissa, exponent, age in zip(mantissas.tolist(), exponents.tolist(), ages, strict=True):
+            exact = Decimal(2) ** (-halvings(age) - exponent)
+            assert abs(Decimal(mantissa) / exact - 1) < Decimal("1e-14"), age

@@ -564,3 +564,11 @@ def test_what_does_not_compile_runs_slowly_with_a_warning(func: Callable[[float]
     with pytest.warns(RuntimeWarning, match=r"^decay 'f' does not compile, so it runs as plain Python.*\(.{5,}\)$"):
         slow = over_arrays(func, "decay 'f'")
     assert slow(np.array([1.0, 2.0])).tolist() == [func(1.0), func(2.0)]
+
+
+@pytest.mark.jit_only
+def test_the_warning_is_plain_text() -> None:
+    with pytest.warns(RuntimeWarning) as caught:
+        over_arrays(_evaluated, "decay 'f'")
+    assert str(caught[0].message).isprintable()
+    assert "(Failed in" not in str(caught[0].message)

@@ -214,6 +214,9 @@ def test_a_mask_marks_missing_times() -> None:
     assert instants(ticks(np.ma.masked_array(np.array(["NaT", "1970-01-02"], "M8[D]"), mask=[False, True]))) == [
         None, None,
     ]  # fmt: skip
+    assert instants(ticks(np.ma.masked_array([9e300, 1.0], mask=[True, False]))) == [None, SECOND]
+    assert instants(ticks(np.ma.masked_array(["", "1970-01-02"], mask=True))) == [None, None]
+    assert instants(ticks(np.ma.masked_array(np.array([]), mask=np.array([], bool)))) == []
 
 
 def test_lists_take_the_coarsest_unit_that_is_exact() -> None:

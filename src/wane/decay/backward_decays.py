@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -17,11 +18,15 @@ from wane.decay.base import (
     Backward,
     Floats,
     Ints,
+    from_log,
     from_log2,
+    multiply,
     number_text,
     one_of,
     positive,
     positive_duration,
+    product,
+    twofold,
     unit_text,
 )
 from wane.times import SECOND, Ticks, show_duration
@@ -69,7 +74,7 @@ class BackwardPoly(Backward):
 
     def wide_of_age(self, ages: Floats) -> tuple[Floats, Ints]:
         """By logarithms to the end."""
-        return from_log2(self._logs(ages) * LOG2_E)
+        return from_log(self._logs(ages))
 
     def _logs(self, ages: Floats) -> Floats:
         with np.errstate(over="ignore"):
@@ -100,17 +105,23 @@ class SuperExponential(Backward):
         assert self.half_life is not None
         return math.log(2) / (self.half_life / SECOND) ** 2
 
+    @cached_property
+    def _turns(self) -> tuple[float, float]:
+        """Halvings for each squared nanosecond, to twice the digits of a double."""
+        half_life = self.half_life
+        rate = 1 / Fraction(half_life) ** 2 if half_life is not None else Fraction(self.lam) * LOG2_E / SECOND**2
+        return twofold(rate)
+
     def of_age(self, ages: Floats) -> Floats:
         """``exp(-lambda a**2)``."""
-        return np.exp(self._logs(ages))
+        with np.errstate(over="ignore"):
+            return np.exp(-self.lam * ages * ages)
 
     def wide_of_age(self, ages: Floats) -> tuple[Floats, Ints]:
-        """By logarithms to the end."""
-        return from_log2(self._logs(ages) * LOG2_E)
-
-    def _logs(self, ages: Floats) -> Floats:
-        with np.errstate(over="ignore"):
-            return -self.lam * ages * ages
+        """From whole nanoseconds, by logarithms of twice the digits, of which the squares of large ages leave few."""
+        passed = np.rint(ages * SECOND)
+        turns, lost = multiply(product(passed, passed), self._turns)
+        return from_log2(-turns, -lost)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,13 +32,14 @@ from wane.times import (
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LOG2_E = math.log2(math.e)
+LOG2_E = 1 / Fraction(Decimal(2).ln(Context(prec=50)))
 ONE_SECOND = Nanoseconds(SECOND)
 ZERO_EXPONENT = -(2**62)
 """The exponent of a wide number that is 0: below every other."""
 LARGEST_EXPONENT = 2**61
 """The powers of two of wide numbers are under this, so that their sums and differences fit 64 bits."""
 
+_LOG2_E = float(LOG2_E), float(LOG2_E - Fraction(float(LOG2_E)))
 _ROUNDING = 1e-12  # how far rounding may carry a weight past 1
 
 
@@ -235,14 +238,47 @@ def share(mantissas: Floats, exponents: Ints) -> tuple[Floats, int]:
     return np.ldexp(mantissas, np.clip(exponents - shared, -2000, 0).astype(np.int32)), shared
 
 
-def from_log2(logs: Floats) -> tuple[Floats, Ints]:
-    """Write ``2**logs`` as wide numbers; what is under ``2**-LARGEST_EXPONENT`` becomes 0."""
+def product(a: Any, b: Any) -> tuple[Any, Any]:
+    """A product and the error of its rounding (Dekker); the factors are under 2**900."""
+    rounded = a * b
+    c = 134217729.0 * a
+    high_a = c - (c - a)
+    c = 134217729.0 * b
+    high_b = c - (c - b)
+    low_a, low_b = a - high_a, b - high_b
+    return rounded, ((high_a * high_b - rounded) + high_a * low_b + low_a * high_b) + low_a * low_b
+
+
+def twofold(number: Fraction) -> tuple[float, float]:
+    """A number as a double and what that has lost."""
+    rounded = float(number)
+    return rounded, float(number - Fraction(rounded))
+
+
+def multiply(a: tuple[Any, Any], b: tuple[float, float]) -> tuple[Floats, Floats]:
+    """The product of numbers that came with what they have lost (:func:`twofold`)."""
+    with np.errstate(all="ignore"):
+        rounded, lost = product(a[0], b[0])
+        lost = lost + (a[0] * b[1] + a[1] * b[0])
+    return rounded, np.where(np.isfinite(lost), lost, 0.0)
+
+
+def from_log(logs: Floats) -> tuple[Floats, Ints]:
+    """Write ``e**logs`` as wide numbers, as :func:`from_log2` does."""
+    return from_log2(*multiply((logs, 0.0), _LOG2_E))
+
+
+def from_log2(logs: Floats, lost: Floats | float = 0.0) -> tuple[Floats, Ints]:
+    """Write ``2**(logs + lost)`` as wide numbers; what is under ``2**-LARGEST_EXPONENT`` becomes 0.
+
+    `lost` is what rounding has taken from `logs`: a log of a million has but ten digits after the point.
+    """
     if logs.max(initial=0.0) >= LARGEST_EXPONENT:
         raise BadDecay(f"a weight of 2**{logs.max():.3g} is beyond all bounds; choose a slower decay")
     nothing = logs <= -LARGEST_EXPONENT
     known = np.where(nothing, 0.0, logs)
     whole = np.floor(known)
-    mantissas, extra = split(np.exp2(known - whole))  # which may round up to 2
+    mantissas, extra = split(np.exp2((known - whole) + np.where(nothing, 0.0, lost)))  # which may round up to 2
     return np.where(nothing, 0.0, mantissas), np.where(nothing, ZERO_EXPONENT, whole.astype(np.int64) + extra)
 
 

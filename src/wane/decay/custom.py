@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from wane._jit import fingerprint, over_arrays
 from wane.decay.base import (
-    LOG2_E,
     Backward,
     Decay,
     Floats,
     Forward,
     Ints,
-    from_log2,
+    from_log,
     number_text,
     positive_duration,
     split,
@@ -73,7 +72,7 @@ class CustomForward(Forward):
                 f"{self} gives {values[at]!r} at age {number_text(float(ages[at]))} s; a decay must be finite and 0 or "
                 "more (for one that overflows, give its logarithm and log=True)"
             )
-        return from_log2(values * LOG2_E) if self.log else split(values)
+        return from_log(values) if self.log else split(values)
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ class CustomBackward(Backward):
         values, first = self._values(ages)
         logs = values - first
         self._checked(np.exp(logs), ages)
-        return from_log2(np.minimum(logs, 0.0) * LOG2_E)
+        return from_log(np.minimum(logs, 0.0))
 
     def _values(self, ages: Floats) -> tuple[Floats, float]:
         values = self.over(np.append(ages * (SECOND / self.unit), 0.0))

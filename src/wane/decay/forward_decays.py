@@ -20,11 +20,13 @@ from wane.decay.base import (
     Frame,
     Ints,
     from_log2,
+    multiply,
     number_text,
     one_of,
     positive,
     positive_duration,
     split,
+    twofold,
     unit_text,
 )
 from wane.decay.exp2 import exp2, raise_two, raise_two_ticks
@@ -299,8 +301,9 @@ class Exponential(Forward, Backward):
         return np.exp(ages * -self.alpha)
 
     def wide_of_age(self, ages: Floats) -> tuple[Floats, Ints]:
-        """``2**(-a / half_life)``."""
-        return from_log2(-ages * self._turns_per_second)
+        """``2**(-a / half_life)``, from whole nanoseconds."""
+        turns, lost = multiply((np.rint(ages * SECOND), 0.0), twofold(1 / self._half_life))
+        return from_log2(-turns, -lost)
 
     def point(self, age: float) -> tuple[float, int]:
         """``exp(alpha n)`` of an age within reach of its frame."""

@@ -7,6 +7,7 @@ place and, for a near miss, what was probably meant.
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -83,6 +84,7 @@ class _Parser:
         if name.kind != "word":
             self.fail(name.at, "a decay starts with its name, such as exp(half_life=5m)")
         args, named = self._arguments() if self._peek().text == "(" else ([], {})
+        asked = self._peek().at
         now = self._pinned() if self._peek().text == "at" else None
         if self._peek().kind != "end":
             self.fail(self._peek().at, "nothing may follow the decay")
@@ -90,7 +92,10 @@ class _Parser:
         if make is None:
             self._unknown(direction, name)
         decay = make(_Arguments(self, name, args, named))
-        return decay if now is None else Pinned(decay, now)
+        if now is None:
+            return decay
+        self.head = asked
+        return Pinned(decay, now)
 
     def _pinned(self) -> int:
         self._take()
@@ -188,6 +193,7 @@ class _Arguments:
 
     def number(self, name: str, example: str) -> float:
         token = self._one(name, example)
+        self.parser.head = token.at  # should the decay itself not like it
         try:
             return positive(float(token.text), name, example)
         except ValueError as why:
@@ -202,6 +208,9 @@ class _Arguments:
                 values.append(float(token.text))
             except ValueError:
                 self.parser.fail(token.at, f"a coefficient is a number; write {example}")
+            if not 0 <= values[-1] < math.inf:
+                self.parser.head = token.at  # where the decay will say why
+                break
         self.args = []
         return tuple(values)
 

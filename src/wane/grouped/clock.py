@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from wane.decay import Backward, Forward, Pinned
 from wane.decay.base import Floats, Ints
 from wane.decay.weigh import CHUNK, Weighed, weigh
+from wane.errors import BadTime
 from wane.grouped.query import Every, State
-from wane.times import SECOND, Ticks
+from wane.times import SECOND, Ticks, show
 
 _SMALL = math.ldexp(1.0, -500)
 
@@ -43,11 +44,23 @@ class Clock:
         self.every = every
         self.span = times.span() if len(times) else (0, 0)
         if every is not None:
+            self._check(every)
             length, offset = every.length // times.per_tick, every.offset // times.per_tick
             shifted = times.values - offset
             self.epochs: NDArray[np.int64] = np.floor_divide(shifted, length)
             self._into = shifted - self.epochs * length  # ticks since the epoch's start
             self._length = length
+
+    def _check(self, every: Every) -> None:
+        """Refuse times whose distance from the offset, or whose epoch's start, is no tick of 64 bits."""
+        oldest, newest = self.span
+        start = (oldest - every.offset) // every.length * every.length + every.offset
+        ends = (oldest - every.offset, newest - every.offset, start)
+        if any(not -(2**63) <= end // self.times.per_tick < 2**63 for end in ends):
+            raise BadTime(
+                f"times from {show(oldest)} to {show(newest)} cannot be cut into epochs {every} in 64 bits of "
+                f"{self.times.unit}; cast the column to a coarser unit"
+            )
 
     def take(self, keep: NDArray[np.bool_]) -> Clock:
         """Some of the rows."""

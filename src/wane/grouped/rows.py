@@ -58,9 +58,10 @@ class Reader:
         plan = self.plan
         self.rows += batch.num_rows
         self._counted.clear()
-        # A batch without columns forgets how many rows it has: one that is not needed stays.
-        batch = batch.select(list(plan.columns) or batch.schema.names[:1])
-        batch = self._kept(batch.cast(plain_schema(batch.schema)))
+        batch = batch.select(list(plan.columns))
+        plain = plain_schema(batch.schema)
+        # A cast of no columns would lose the number of rows.
+        batch = self._kept(batch if plain == batch.schema else batch.cast(plain))
         clock = None
         if plan.time is not None and batch.num_rows:
             times = timecolumn.read(batch.column(plan.time))
@@ -144,8 +145,11 @@ class Reader:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Views of text and bytes become plain ones, which every function of Arrow takes."""
+    """Views of text and bytes, in dictionaries too, become plain ones, which every function of Arrow takes."""
     kinds = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    for kind in {field.type for field in schema if pa.types.is_dictionary(field.type)}:
+        value = kinds.get(kind.value_type, kind.value_type)
+        kinds[kind] = pa.dictionary(kind.index_type, value, kind.ordered)
     return pa.schema([field.with_type(kinds.get(field.type, field.type)) for field in schema])
 
 

@@ -91,7 +91,7 @@ class Summary(ABC):
         if is_scalar(items):
             if weights is None and self._plain(items) and self._wait(items, times):
                 return self
-            items, times, weights = ([x] if x is not None else None for x in (items, times, weights))
+            items, times, weights = [items], *([x] if x is not None else None for x in (times, weights))
         column, good = self._column(items)
         batch = self._accept(len(column), times, weights, good)
         self._add_rows(column if batch.keep is None else column[batch.keep], batch)
@@ -172,9 +172,8 @@ class Summary(ABC):
         mine, theirs = self._identity(), other._identity()
         for name, value in mine.items():
             if theirs[name] != value:
-                raise MergeRefused(
-                    f"{name} differs: {_say(value)} here, {_say(theirs[name])} there; only states over one {name} merge"
-                )
+                here, there = _say(name, value), _say(name, theirs[name])
+                raise MergeRefused(f"{name} differs: {here} here, {there} there; only states over one {name} merge")
         self._settle()
         other._settle()
         self._absorb(other)
@@ -522,8 +521,10 @@ def _count(value: Any) -> int:
     return value
 
 
-def _say(value: Any) -> str:
-    return "none" if value is None else repr(value)
+def _say(name: str, value: Any) -> str:
+    if value is None:
+        return "none"
+    return show(value) if name == "landmark" else repr(value)
 
 
 __all__ = [

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from wane import serde
 from wane._jit import kernel
 from wane.decay import Decay
+from wane.decay.base import product
 from wane.errors import BadParameter, CorruptState, UnknownName
 from wane.expr import Expr
 from wane.registry import Equality, Spec
@@ -76,7 +77,7 @@ class Moments(Summary):
         super().__init__(decay, landmark, before=before)
         if sums is not None and not isinstance(sums, Mapping):
             raise BadParameter(f"sums are expressions by name, got {sums!r}; write sums={{'energy': 'v ** 2'}}")
-        self._sums = {name: _expression(name, text) for name, text in sorted((sums or {}).items())}
+        self._sums = {name: _expression(name, sums[name]) for name in sorted(sums, key=_name)} if sums else {}
         self._exponent = 0
         self._total = self._lost_total = 0.0
         self._weighted = self._lost_weighted = 0.0
@@ -122,7 +123,7 @@ class Moments(Summary):
         for rows, loads, exponent in self._weigh(batch):
             total, mean, drift, squares = _chunk_sums(loads, values[rows])
             by = self._meet(exponent, total)
-            weighted, lost = _product(total, mean)
+            weighted, lost = product(total, mean)
             self._add(total, weighted, lost + drift, squares, by)
             for name, column in extras.items():
                 self._add_extra(name, math.ldexp(float((loads * column[rows]).sum()), by))
@@ -209,19 +210,14 @@ def _mean(total: float, lost_total: float, weighted: float, lost_weighted: float
     Twice the digits of a double: values around 1e10 that differ by 1 keep their variance.
     """
     mean = weighted / total
-    product, error = _product(mean, total)
-    return mean, ((weighted - product) - error + lost_weighted - mean * lost_total) / total
+    rounded, error = product(mean, total)
+    return mean, ((weighted - rounded) - error + lost_weighted - mean * lost_total) / total
 
 
-def _product(a: float, b: float) -> tuple[float, float]:
-    """A product and the error of its rounding (Dekker); the factors are under 2**900."""
-    product = a * b
-    c = 134217729.0 * a
-    high_a = c - (c - a)
-    c = 134217729.0 * b
-    high_b = c - (c - b)
-    low_a, low_b = a - high_a, b - high_b
-    return product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise BadParameter(f"the name of a sum is a text, got {name!r}; write sums={{'energy': 'v ** 2'}}")
+    return name
 
 
 def _expression(name: str, text: str) -> Expr:
