@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wane._jit import kernel
 from wane.decay import Backward, Forward, Pinned
 from wane.decay.base import Floats, Ints
 from wane.decay.weigh import CHUNK, Weighed, weigh
@@ -21,6 +22,21 @@ from wane.grouped.query import Every, State
 from wane.times import SECOND, Ticks, show
 
 _SMALL = math.ldexp(1.0, -500)
+
+
+@kernel("void(r_i8, int64, int64, w_i8, w_i8)")
+def _divide(times: Ints, offset: int, length: int, epochs: Ints, into: Ints) -> None:
+    """The epoch of each time, and the ticks since its start; times mostly stay in one epoch for a while."""
+    epoch = np.int64(0)
+    start = np.int64(0)
+    for i in range(times.shape[0]):
+        passed = times[i] - offset - start
+        if passed < 0 or passed >= length:
+            epoch = (times[i] - offset) // length
+            start = epoch * length
+            passed = times[i] - offset - start
+        epochs[i] = epoch
+        into[i] = passed
 
 
 class Rows(NamedTuple):
@@ -46,9 +62,9 @@ class Clock:
         if every is not None:
             self._check(every)
             length, offset = every.length // times.per_tick, every.offset // times.per_tick
-            shifted = times.values - offset
-            self.epochs: NDArray[np.int64] = np.floor_divide(shifted, length)
-            self._into = shifted - self.epochs * length  # ticks since the epoch's start
+            size = len(times)
+            self.epochs, self._into = np.empty(size, np.int64), np.empty(size, np.int64)
+            _divide(times.values, offset, length, self.epochs, self._into)
             self._length = length
 
     def _check(self, every: Every) -> None:

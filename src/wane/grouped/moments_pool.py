@@ -1,4 +1,8 @@
-"""The moments of all groups in six arrays; the arithmetic is that of :class:`wane.summaries.moments.Moments`."""
+"""The moments of all groups in one array; the arithmetic is that of :class:`wane.summaries.moments.Moments`.
+
+A group's five sums and its power of two lie together in eight words, a line of the cache: a row costs one look into
+memory. The array is seen as doubles (`sums`) and as ints (`powers_of`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,9 @@ from wane.grouped.pool import Ids, Pool, unweighted
 from wane.grouped.query import Answer
 
 TOTAL, LOST_TOTAL, WEIGHTED, LOST_WEIGHTED, SQUARES = range(5)
-_WIDTH = 5
+_WIDTH = 8
+_EXPONENT = 5
+_PARTS = 5
 _NAMES = ("total", "lost_total", "weighted", "lost_weighted", "squares")
 
 
@@ -33,17 +39,17 @@ def power_of_two(exponent: int) -> float:
 
 
 @inline
-def _meet(sums: Floats, exponents: Ints, group: int, exponent: int) -> float:
+def _meet(sums: Floats, powers_of: Ints, group: int, exponent: int) -> float:
     """Bring a group to the larger of two powers of two; gives the factor for a weight at `exponent`."""
-    at = group * 5
-    if exponent > exponents[group] or sums[at] == 0.0:
+    at = group * 8
+    if exponent > powers_of[group * 8 + 5] or sums[at] == 0.0:
         if sums[at] != 0.0:
-            factor = power_of_two(exponents[group] - exponent)
+            factor = power_of_two(powers_of[group * 8 + 5] - exponent)
             for j in range(5):
                 sums[at + j] *= factor
-        exponents[group] = exponent
+        powers_of[group * 8 + 5] = exponent
         return 1.0
-    scale: float = power_of_two(exponent - exponents[group])
+    scale: float = power_of_two(exponent - powers_of[group * 8 + 5])
     return scale
 
 
@@ -73,43 +79,43 @@ def _lost(a: float, b: float, product: float) -> float:
 
 
 @kernel("void(w_f8, w_i8, r_i8, r_f8, r_i8)")
-def _count(sums: Floats, exponents: Ints, ids: Ids, weights: Floats, powers: Ints) -> None:
+def _count(sums: Floats, powers_of: Ints, ids: Ids, weights: Floats, powers: Ints) -> None:
     """Add weights to their groups."""
     for row in range(ids.shape[0]):
         if weights[row] == 0.0:
             continue
         group = ids[row]
         weight = weights[row]
-        if powers[row] != exponents[group] or sums[group * 5] == 0.0:
-            weight *= _meet(sums, exponents, group, powers[row])
-        _add(sums, group * 5, weight)
+        if powers[row] != powers_of[group * 8 + 5] or sums[group * 8] == 0.0:
+            weight *= _meet(sums, powers_of, group, powers[row])
+        _add(sums, group * 8, weight)
 
 
 @kernel("void(w_f8, w_i8, r_i8, r_f8, r_i8, r_f8)")
-def _sum(sums: Floats, exponents: Ints, ids: Ids, weights: Floats, powers: Ints, values: Floats) -> None:
+def _sum(sums: Floats, powers_of: Ints, ids: Ids, weights: Floats, powers: Ints, values: Floats) -> None:
     """Add weights and weighted values."""
     for row in range(ids.shape[0]):
         if weights[row] == 0.0:
             continue
         group = ids[row]
         weight = weights[row]
-        if powers[row] != exponents[group] or sums[group * 5] == 0.0:
-            weight *= _meet(sums, exponents, group, powers[row])
-        _add(sums, group * 5, weight)
-        _add(sums, group * 5 + 2, weight * values[row])
+        if powers[row] != powers_of[group * 8 + 5] or sums[group * 8] == 0.0:
+            weight *= _meet(sums, powers_of, group, powers[row])
+        _add(sums, group * 8, weight)
+        _add(sums, group * 8 + 2, weight * values[row])
 
 
 @kernel("void(w_f8, w_i8, r_i8, r_f8, r_i8, r_f8)")
-def _squares(sums: Floats, exponents: Ints, ids: Ids, weights: Floats, powers: Ints, values: Floats) -> None:
+def _squares(sums: Floats, powers_of: Ints, ids: Ids, weights: Floats, powers: Ints, values: Floats) -> None:
     """Add weights, weighted values, and weighted squares about the mean (West's update)."""
     for row in range(ids.shape[0]):
         if weights[row] == 0.0:
             continue
         group = ids[row]
         weight = weights[row]
-        at = group * 5
-        if powers[row] != exponents[group] or sums[at] == 0.0:
-            weight *= _meet(sums, exponents, group, powers[row])
+        at = group * 8
+        if powers[row] != powers_of[group * 8 + 5] or sums[at] == 0.0:
+            weight *= _meet(sums, powers_of, group, powers[row])
         total = sums[at]
         if total != 0.0:
             # The mean to twice the digits of a double, as wane.summaries.moments has it.
@@ -125,17 +131,17 @@ def _squares(sums: Floats, exponents: Ints, ids: Ids, weights: Floats, powers: I
 
 
 @kernel("void(w_f8, w_i8, r_i8, r_i8, r_f8)")
-def _merge(sums: Floats, exponents: Ints, ids: Ids, powers: Ints, parts: Floats) -> None:
+def _merge(sums: Floats, powers_of: Ints, ids: Ids, powers: Ints, parts: Floats) -> None:
     """Add states, five sums each, to those of their groups (Chan's merge)."""
     for row in range(ids.shape[0]):
         more = parts[row * 5]
         if more == 0.0:
             continue
         group = ids[row]
-        at = group * 5
+        at = group * 8
         scale = 1.0
-        if powers[row] != exponents[group] or sums[at] == 0.0:
-            scale = _meet(sums, exponents, group, powers[row])
+        if powers[row] != powers_of[group * 8 + 5] or sums[at] == 0.0:
+            scale = _meet(sums, powers_of, group, powers[row])
         more *= scale
         weighted = parts[row * 5 + 2] * scale
         lost = parts[row * 5 + 3] * scale
@@ -164,29 +170,36 @@ class MomentsPool(Pool):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._sums = np.zeros(0)
-        self._exponents = np.zeros(0, np.int64)
         self._squared = bool(self.questions & {"var", "std"})
         self._kept = _NAMES[: 5 if self._squared else 2 if self.state.column is None else 4]
 
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""
         self._sums = grown(self._sums, groups * _WIDTH)
-        self._exponents = grown(self._exponents, groups)
 
     def update(self, ids: Ids, clock: Clock | None, values: Floats | None) -> None:
         """Add a batch, by the cheapest pass that the questions allow."""
         for rows, weights, powers in unweighted(len(ids)) if clock is None else clock.sums(self.state):
             if values is None:
-                _count(self._sums, self._exponents, ids[rows], weights, powers)
+                _count(self._sums, self._powers, ids[rows], weights, powers)
             elif self._squared:
-                _squares(self._sums, self._exponents, ids[rows], weights, powers, values[rows])
+                _squares(self._sums, self._powers, ids[rows], weights, powers, values[rows])
             else:
-                _sum(self._sums, self._exponents, ids[rows], weights, powers, values[rows])
+                _sum(self._sums, self._powers, ids[rows], weights, powers, values[rows])
 
     @property
     def nbytes(self) -> int:
         """The memory that all groups take."""
-        return self._sums.nbytes + self._exponents.nbytes
+        return self._sums.nbytes
+
+    @property
+    def _powers(self) -> Ints:
+        """The array as ints."""
+        return self._sums.view(np.int64)
+
+    def _exponents(self, groups: Ids) -> Ints:
+        """The powers of two of some groups."""
+        return np.ascontiguousarray(self._powers.reshape(-1, _WIDTH)[groups, _EXPONENT])
 
     def fields(self) -> list[pa.Field]:
         """The power of two and the sums that the questions need."""
@@ -196,20 +209,20 @@ class MomentsPool(Pool):
         """The groups' states."""
         sums = self._sums.reshape(-1, _WIDTH)[groups]
         return [
-            pa.array(self._exponents[groups]),
+            pa.array(self._exponents(groups)),
             *(pa.array(np.ascontiguousarray(sums[:, i])) for i in range(len(self._kept))),
         ]
 
     def absorb(self, ids: Ids, columns: list[pa.Array]) -> None:
         """Add states to those of the groups, one after the other."""
-        parts = np.zeros((len(ids), _WIDTH))
+        parts = np.zeros((len(ids), _PARTS))
         for i, column in enumerate(columns[1:]):
             parts[:, i] = column.to_numpy(zero_copy_only=False)
-        _merge(self._sums, self._exponents, ids, columns[0].to_numpy().astype(np.int64), parts.reshape(-1))
+        _merge(self._sums, self._powers, ids, columns[0].to_numpy().astype(np.int64), parts.reshape(-1))
 
     def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
         """Ratios as they are; counts and sums divided by the weight of now."""
-        sums = self._sums[: len(self._sums) // _WIDTH * _WIDTH].reshape(-1, _WIDTH)[groups]
+        sums = self._sums.reshape(-1, _WIDTH)[groups]
         total = sums[:, TOTAL] + sums[:, LOST_TOTAL]
         weighted = sums[:, WEIGHTED] + sums[:, LOST_WEIGHTED]
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -218,6 +231,6 @@ class MomentsPool(Pool):
             if answer.question in ("var", "std"):
                 var = sums[:, SQUARES] / total
                 return pa.array(np.sqrt(var) if answer.question == "std" else var)
-            gap = np.clip(self._exponents[groups] - when.exponents, -3000, 3000).astype(np.int32)
+            gap = np.clip(self._exponents(groups) - when.exponents, -3000, 3000).astype(np.int32)
             scaled = total if answer.question == "count" else weighted
             return pa.array(np.where(total == 0, 0.0, np.ldexp(scaled / when.weights, gap)))

@@ -50,7 +50,7 @@ class WordColumn:
         if pa.types.is_floating(self._type):
             numbers = array.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0  # -0.0 becomes 0.0
             return np.where(np.isnan(numbers), np.nan, numbers).view(np.int64), missing
-        return array.cast(self._plain).to_numpy(zero_copy_only=False).astype(np.int64), missing
+        return array.cast(self._plain).to_numpy(zero_copy_only=False).astype(np.int64, copy=False), missing
 
     @property
     def kind(self) -> pa.DataType:
