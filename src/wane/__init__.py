@@ -18,6 +18,7 @@ _MODULES = (
     "registry",
     "serde",
     "sources",
+    "states",
     "testing",
     "times",
 )

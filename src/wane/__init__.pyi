@@ -7,6 +7,7 @@ from wane import local as local
 from wane import registry as registry
 from wane import serde as serde
 from wane import sources as sources
+from wane import states as states
 from wane import testing as testing
 from wane import times as times
 from wane.summaries import *

@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from wane import states
 from wane.errors import BadInput, BadParameter
 from wane.expr import Expr
 from wane.fn import Fn
@@ -60,14 +61,23 @@ class Grouped:
         at = None if isinstance(now, str) and now == "latest" else instant(now, "now")
         if at is not None and plan.every is not None:
             raise BadParameter(f"by epochs, now is the end of each; leave now={now!r} away, or leave every= away")
+        engine = self._run(plan)
+        return engine.answers(at).replace_schema_metadata({"wane": json.dumps(_report(engine))})
+
+    def states(self, *fns: Fn) -> pa.Table:
+        """The states behind the answers, one row a group: to keep, merge and ask later (:mod:`wane.states`)."""
+        plan = self.plan(*fns)
+        engine = self._run(plan)
+        return states.table(plan, engine.schema, list(engine.flush()), _report(engine))
+
+    def _run(self, plan: Plan) -> LowLevel:
+        """All rows of the source in one low level."""
         schema, batches = read(self.source, plan.columns)
         check(plan, schema)
         engine = LowLevel(plan, schema, self.before, budget=None)
         for batch in batches:
             list(engine.update(batch))  # without a budget, nothing is handed out
-        table = engine.answers(at)
-        report = {"rows": engine.rows, "dropped": engine.dropped}
-        return table.replace_schema_metadata({"wane": json.dumps(report)})
+        return engine
 
 
 def group(
@@ -97,10 +107,15 @@ def group(
     return Grouped(source, keys, time, every, where, before)
 
 
+def _report(engine: LowLevel) -> dict[str, Any]:
+    return {"rows": engine.rows, "dropped": dict(engine.dropped)}
+
+
 def dropped(table: pa.Table) -> dict[str, int]:
     """How many rows an answer does not count, by reason."""
-    report: dict[str, dict[str, int]] = json.loads((table.schema.metadata or {}).get(b"wane", b'{"dropped": {}}'))
-    return report["dropped"]
+    report = json.loads((table.schema.metadata or {}).get(b"wane", b"{}"))
+    found: dict[str, int] = report.get("dropped", {})
+    return found
 
 
 def read(source: Any, columns: Iterable[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:

@@ -36,9 +36,9 @@ class LowLevel:
     def __init__(self, plan: Plan, schema: pa.Schema, before: str = "error", budget: int | None = BUDGET) -> None:
         self.plan = plan
         self.budget = budget
-        self._schema = plain_schema(schema)
-        self._reader = Reader(plan, self._schema, before)
-        self._states = States(plan, self._schema)
+        self.schema = plain_schema(schema)
+        self._reader = Reader(plan, self.schema, before)
+        self._states = States(plan, self.schema)
 
     @property
     def rows(self) -> int:
@@ -67,7 +67,7 @@ class LowLevel:
         """Hand out what is kept, as partials, and begin anew."""
         if self._states.size:
             yield self._states.partials()
-            self._states = States(self.plan, self._schema)
+            self._states = States(self.plan, self.schema)
 
     def answers(self, now: int | None = None) -> pa.Table:
         """The answers over all rows, where nothing was handed out; the arguments are those of :func:`answer`."""
