@@ -30,6 +30,9 @@ TOTAL, LOST, MISSED = range(3)
 _FIRST = 4
 """Entries that a new group has room for."""
 
+_HOT = 8192
+"""Entries whose place is remembered."""
+
 _LAST_STAMP = 2**31 - 1
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -198,7 +201,7 @@ def _plus(sums: Floats, group: int, number: float) -> None:
     sums[group * 3] = new
 
 
-@kernel("int64(w_i8, w_f8, w_i8, w_f8, w_i8, w_i8, w_u1, int64, int64, r_i8, r_f8, r_i8, r_i8)")
+@kernel("int64(w_i8, w_f8, w_i8, w_f8, w_i8, w_i8, w_u1, w_i8, int64, int64, r_i8, r_f8, r_i8, r_i8)")
 def _append(
     meta: Ints,
     sums: Floats,
@@ -207,6 +210,7 @@ def _append(
     cursor: Ints,
     table: Ints,
     marks: Any,
+    hot: Ints,
     room: int,
     first: int,
     ids: Ints,
@@ -214,13 +218,27 @@ def _append(
     powers: Ints,
     row_words: Words,
 ) -> int:
-    """Append rows to their groups; gives the row at which the memory is used up, or their number."""
+    """Append rows to their groups; gives the row at which the memory is used up, or their number.
+
+    Where a word was put last is remembered in `hot`: most rows of a skewed stream are added there, and not appended.
+    What it says is checked, so that it may be out of date.
+    """
+    hot_mask = hot.shape[0] - 1
     for row in range(first, ids.shape[0]):
         weight = weights[row]
         if weight == 0.0:
             continue
         group = ids[row]
         at = group * 5
+        word = row_words[row]
+        if powers[row] != meta[at + 4] or sums[group * 3] == 0.0:
+            weight *= _rescale(meta, sums, values, group, powers[row])
+        seen = np.int64(mixed(word ^ (group << 40)) >> _HALF) & hot_mask
+        place = hot[seen]
+        if place >= meta[at] and place < meta[at] + meta[at + 1] and words[place] == word:
+            values[2 * place] += weight
+            _plus(sums, group, weight)
+            continue
         if meta[at + 1] == meta[at + 3]:
             _settle(meta, sums, words, values, group, room, table, cursor, marks)
             capacity = meta[at + 3]
@@ -228,10 +246,9 @@ def _append(
                 wanted = max(_FIRST, 2 * capacity)
                 if not _widen(meta, words, values, group, wanted, cursor):
                     return row
-        if powers[row] != meta[at + 4] or sums[group * 3] == 0.0:
-            weight *= _rescale(meta, sums, values, group, powers[row])
         place = meta[at] + meta[at + 1]
-        words[place] = row_words[row]
+        hot[seen] = place
+        words[place] = word
         values[2 * place] = weight
         values[2 * place + 1] = 0.0
         meta[at + 1] += 1
@@ -405,6 +422,7 @@ class Slab:
         self._table = np.zeros(2 << (8 * room).bit_length(), np.int64)  # half full at most
         self._marks = np.zeros(8 * room, np.uint8)
         self._met = np.zeros(8 * room, np.uint8)
+        self._hot = np.full(_HOT, -1, np.int64)
 
     @property
     def nbytes(self) -> int:
@@ -420,8 +438,8 @@ class Slab:
         done = 0
         while done < len(ids):
             done = _append(
-                self.meta, self.sums, self._words, self._values, self._cursor, self._table, self._marks, self._room,
-                done, ids, weights, powers, words,
+                self.meta, self.sums, self._words, self._values, self._cursor, self._table, self._marks, self._hot,
+                self._room, done, ids, weights, powers, words,
             )  # fmt: skip
             if done < len(ids):
                 self._make_room()
