@@ -1,3 +1,4 @@
 from .extrema import Extrema as Extrema
 from .moments import Moments as Moments
+from .q_digest import QDigest as QDigest
 from .space_saving import SpaceSaving as SpaceSaving

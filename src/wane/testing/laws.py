@@ -41,8 +41,19 @@ REASONS = ("time", "value", "weight", "before_landmark")
 FAR = 3_000_000_000 * SECOND
 """A century: ten million half-lives of five minutes."""
 
-EMPTY: Mapping[str, Any] = {"count": 0.0, "sum": 0.0, "total": 0.0, "distinct": 0.0, "argmin": None, "argmax": None}
-"""What nothing answers; every other question gives NaN, or a list or array without entries."""
+EMPTY: Mapping[str, Any] = {
+    "count": 0.0,
+    "sum": 0.0,
+    "total": 0.0,
+    "distinct": 0.0,
+    "rank": 0.0,
+    "argmin": None,
+    "argmax": None,
+}
+"""What nothing answers; every other question gives NaN, or a list or array without entries or of NaN."""
+
+EMPTY_PARTS: Mapping[str, Any] = {"histogram": 0.0}
+"""What every entry of an answer about nothing is, where it is not NaN."""
 
 CAPABILITIES: Mapping[str, Callable[[Case], bool]] = {
     "any": lambda _: True,
@@ -323,7 +334,9 @@ def nothing_has_answers(case: Case, stream: Stream) -> None:
         require((one.rows, one.newest, one.dropped) == (0, None, {}), f"an empty summary has seen {one!r}")
         for at in (now, "latest"):
             for question, answer in case.answers(one, at).items():
-                wanted = EMPTY.get(question.partition(" ")[0], [] if hasattr(answer, "__len__") else math.nan)
+                wanted = EMPTY.get(question.partition(" ")[0], math.nan)
+                if hasattr(answer, "__len__"):  # of what was asked for one by one, each is NaN
+                    wanted = [EMPTY_PARTS.get(question, math.nan)] * len(answer)
                 require(alike(answer, wanted), f"{question} of nothing is {answer!r} and must be {wanted!r}")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import decimal
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -148,7 +149,63 @@ class Frequencies:
         return self.accepts(mine, tolerance) and self.accepts(theirs, tolerance)
 
 
-Answer = Exact | Choice | Frequencies
+@dataclass(frozen=True)
+class Quantiles:
+    """How much weight lies at and below each value, and which shares of it were asked for.
+
+    Attributes:
+        ranks: The values in order, each with the weight below it and the weight up to it.
+        total: The sum of all.
+        phis: The shares.
+    """
+
+    ranks: Sequence[tuple[Decimal, Decimal, Decimal]]
+    total: Decimal
+    phis: tuple[float, ...]
+
+    def accepts(self, answer: Any, tolerance: float) -> bool:
+        """Whether each value, of one or a list, has its rank within `tolerance` of the total."""
+        values = answer if hasattr(answer, "__len__") else [answer]
+        if not self.total:
+            return all(math.isnan(value) for value in values)
+        return len(values) == len(self.phis) and all(
+            self._fits(value, phi, tolerance) for value, phi in zip(values, self.phis, strict=True)
+        )
+
+    def near(self, mine: Any, theirs: Any, tolerance: float) -> bool:
+        """Whether both are right."""
+        return self.accepts(mine, tolerance) and self.accepts(theirs, tolerance)
+
+    def _fits(self, value: float, phi: float, tolerance: float) -> bool:
+        if not math.isfinite(value):
+            return False
+        with decimal.localcontext(_EXACT):
+            slack = self.total * (Decimal(tolerance) + Decimal("1e-9")) + _LEAST
+            least = [row for row in self.ranks if row[0] <= Decimal(float(value))]
+            at = least[-1] if least else None
+            upto = at[2] if at else Decimal(0)
+            below = (at[1] if at[0] == Decimal(float(value)) else at[2]) if at else Decimal(0)
+            # The smallest value of at least that rank: it reaches it, and what is below it does not.
+            return below - slack <= Decimal(phi) * self.total <= upto + slack
+
+
+@dataclass(frozen=True)
+class Counts:
+    """A list of exact numbers."""
+
+    each: tuple[Exact, ...]
+
+    def accepts(self, answer: Any, tolerance: float) -> bool:
+        """Whether each is right to `tolerance` of its scale."""
+        pairs = zip(self.each, answer, strict=False)
+        return len(answer) == len(self.each) and all(one.accepts(float(found), tolerance) for one, found in pairs)
+
+    def near(self, mine: Any, theirs: Any, tolerance: float) -> bool:
+        """Whether both are right."""
+        return self.accepts(mine, tolerance) and self.accepts(theirs, tolerance)
+
+
+Answer = Exact | Choice | Frequencies | Quantiles | Counts
 Rows = Sequence[Row]
 
 
@@ -274,6 +331,46 @@ def largest_shares(given: Rows, k: int) -> Frequencies:
     return replace(found, unit=found.total)
 
 
+def decayed_quantile(given: Rows, phi: float) -> Quantiles:
+    """The smallest value whose rank is `phi` of the count (Definition 8)."""
+    return decayed_quantiles(given, (phi,))
+
+
+def decayed_quantiles(given: Rows, phis: Sequence[float]) -> Quantiles:
+    """The same for several."""
+    with decimal.localcontext(_EXACT):
+        weights: dict[Decimal, Decimal] = {}
+        for row in given:
+            weights[Decimal(row.value)] = weights.get(Decimal(row.value), Decimal(0)) + row.weight
+        ranks, below = [], Decimal(0)
+        for value in sorted(weights):
+            ranks.append((value, below, below + weights[value]))
+            below += weights[value]
+        return Quantiles(ranks, below, tuple(phis))
+
+
+def decayed_rank(given: Rows, value: float) -> Exact:
+    """``r_v``, the weight of values up to one (Definition 8); an error refers to all weight."""
+    with decimal.localcontext(_EXACT):
+        weight = _sum(row.weight for row in given if row.value <= value)
+        return Exact(weight, _sum(row.weight for row in given), _TINY * _heaviest(given))
+
+
+def decayed_cdf(given: Rows, value: float) -> Exact:
+    """The rank of a value as a share of all weight."""
+    with decimal.localcontext(_EXACT):
+        rank = decayed_rank(given, value)
+        return Exact(rank.value / rank.scale, Decimal(1), _TINY) if rank.scale else Exact(Decimal("NaN"))
+
+
+def decayed_histogram(given: Rows, edges: Sequence[float]) -> Counts:
+    """The weight of values above each edge and up to the next."""
+    with decimal.localcontext(_EXACT):
+        ranks = [decayed_rank(given, edge) for edge in edges]
+        bins = itertools.pairwise(ranks)
+        return Counts(tuple(Exact(b.value - a.value, a.scale, 2 * a.floor) for a, b in bins))
+
+
 ORACLES: Mapping[str, Callable[..., Answer]] = {
     "count": decayed_count,
     "sum": decayed_sum,
@@ -287,6 +384,11 @@ ORACLES: Mapping[str, Callable[..., Answer]] = {
     "top": heaviest_items,
     "heavy": heavy_items,
     "shares": largest_shares,
+    "quantile": decayed_quantile,
+    "quantiles": decayed_quantiles,
+    "rank": decayed_rank,
+    "cdf": decayed_cdf,
+    "histogram": decayed_histogram,
 }
 """The exact answer to each question, from rows with their weights and the question's arguments; ``total`` takes the
 expression too."""
