@@ -274,6 +274,16 @@ def largest_shares(given: Rows, k: int) -> Frequencies:
     return replace(found, unit=found.total)
 
 
+def distinct_weight(given: Rows) -> Exact:
+    """``D``, the sum over distinct items of their largest weight (Definition 9)."""
+    with decimal.localcontext(_EXACT):
+        most: dict[Any, Decimal] = {}
+        for row in given:
+            most[row.value] = max(most.get(row.value, Decimal(0)), row.weight)
+        weight = _sum(most.values())
+        return Exact(weight, weight, _TINY * _heaviest(given))
+
+
 ORACLES: Mapping[str, Callable[..., Answer]] = {
     "count": decayed_count,
     "sum": decayed_sum,
@@ -287,6 +297,7 @@ ORACLES: Mapping[str, Callable[..., Answer]] = {
     "top": heaviest_items,
     "heavy": heavy_items,
     "shares": largest_shares,
+    "distinct": distinct_weight,
 }
 """The exact answer to each question, from rows with their weights and the question's arguments; ``total`` takes the
 expression too."""
