@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from datasketches import hll_sketch
 
+from bench.registered import START
 from bench.runner import Comparison, Settings
-from bench.streams import DECAY, START, skewed
+from bench.streams import DECAY, skewed
 from wane import Distinct
 
 
@@ -30,16 +32,16 @@ def comparisons(settings: Settings) -> Iterator[Comparison]:
     for decay in (DECAY, "poly(2)"):
         yield Comparison(
             what=f"distinct, epsilon 0.05, {decay}",
-            ours=lambda decay=decay: ours(decay),
+            ours=partial(ours, decay),
             work=len(ids),
             unit="ns/row",
-            peers={without: lambda: ours("none")},
+            peers={without: partial(ours, "none")},
             target=15.0,
             ratios={without: 1.3} if decay == DECAY else {},
         )
     yield Comparison(
         what="distinct, epsilon 0.05, no decay",
-        ours=lambda: ours("none"),
+        ours=partial(ours, "none"),
         work=len(ids),
         unit="ns/row",
         peers={theirs: hll},

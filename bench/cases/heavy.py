@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from datasketches import frequent_items_sketch
 
+from bench.registered import START
 from bench.runner import Comparison, Settings
-from bench.streams import DECAY, START, skewed
+from bench.streams import DECAY, skewed
 from wane import SpaceSaving
 
 EPSILON = 0.001
@@ -44,16 +46,16 @@ def comparisons(settings: Settings) -> Iterator[Comparison]:
     for decay in (DECAY, "poly(2)"):
         yield Comparison(
             what=f"the heaviest, epsilon {EPSILON}, {decay}",
-            ours=lambda decay=decay: ours(decay),
+            ours=partial(ours, decay),
             work=len(ids),
             unit="ns/row",
-            peers={without: lambda: ours("none"), **({theirs: weighted} if decay == DECAY else {})},
+            peers={without: partial(ours, "none"), **({theirs: weighted} if decay == DECAY else {})},
             target=20.0,
             ratios={without: 1.3, theirs: 1 / 3} if decay == DECAY else {},
         )
     yield Comparison(
         what=f"the heaviest, epsilon {EPSILON}, no decay",
-        ours=lambda: ours("none"),
+        ours=partial(ours, "none"),
         work=len(ids),
         unit="ns/row",
         peers={"datasketches frequent_items, one by one": counted},

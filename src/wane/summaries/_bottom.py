@@ -5,44 +5,31 @@ The heavier a row, the smaller its key. Kept are the `k` rows of the smallest ke
 likely the others were to be kept. Rows of one identity are one row, that of the smallest key. So what is kept is a
 function of the set of rows: neither order, nor repetition, nor the way of merging can change it.
 
-Keys are wide, as weights are: nothing overflows, and a key made a million half-lives ago still compares. In bulk the
-weights are doubles that share a power of two and may be off in the last digits, so they only say which rows *may* have
-a small key. Those few are weighed again, exactly and each by itself (:meth:`wane.decay.Forward.locate`).
+Keys are wide, as weights are: nothing overflows, and a key made a million half-lives ago still compares.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wane import items, serde
 from wane._jit import inline, kernel
-from wane.decay import Forward, Landmark, NoDecay
-from wane.decay.base import LARGEST_EXPONENT, Floats, Ints, share, split
-from wane.decay.weigh import CHUNK, Weighed
+from wane.decay import Forward
+from wane.decay.base import LARGEST_EXPONENT, Floats, Ints
 from wane.errors import CorruptState
 from wane.hashing import Hashes, hash_column
+from wane.summaries._candidates import Wide, candidates, normal, unit
 from wane.summaries._tally import slot_of
 from wane.summaries.base import Batch
-from wane.times import Ticks
-
-_SLACK = 1e-12
-"""How far weights in bulk may be from the exact ones, relatively."""
-
-_FAINT = 1e-290
-"""A weight in bulk under this may have lost digits, and is no ground for a decision."""
-
-_MOST = 2.0**900
-"""Beside a bound of this size a row may be kept though its weight in bulk has underflowed."""
 
 _NARROW = 1000
 """Keys within so many powers of two are doubles of one scale."""
 
-_TWELVE = np.uint64(12)
 _LN2 = math.log(2)
 
 Take = Callable[[Ints], NDArray[Any]]
@@ -52,17 +39,11 @@ Keys = Callable[[Hashes, Floats], None]
 """Writes the random number of each hash."""
 
 
-@inline
-def _unit(word: Any) -> float:
-    """A random number above 0 and under 1 from the upper bits of a hash, exactly."""
-    return (np.float64(np.int64(word >> _TWELVE)) + 0.5) * 2.0**-52
-
-
 @kernel("void(r_u8, w_f8)")
 def uniform(hashes: Hashes, out: Floats) -> None:
     """Random numbers of the uniform distribution: keys of priority sampling."""
     for i in range(hashes.shape[0]):
-        out[i] = _unit(hashes[i])
+        out[i] = unit(hashes[i])
 
 
 @inline
@@ -84,72 +65,7 @@ def _log(x: float) -> float:
 def exponential(hashes: Hashes, out: Floats) -> None:
     """Random numbers of the exponential distribution, each larger than the uniform one of its hash."""
     for i in range(hashes.shape[0]):
-        out[i] = -_log(1.0 - _unit(hashes[i]))
-
-
-@kernel("int64(r_u8, r_f8, float64, w_i4)")
-def _sift(hashes: Hashes, weights: Floats, bound: float, found: Any) -> int:
-    """Find the rows whose keys may be under the bound, without a branch: whatever the order of rows, it runs alike."""
-    size = 0
-    for i in range(hashes.shape[0]):
-        found[size] = i
-        size += not (_unit(hashes[i]) > bound * weights[i])  # what is not a number may be
-    return size
-
-
-@kernel("int64(r_u8, r_f8, r_i8, int64, r_i4, float64, w_i4, w_u8, w_i8, w_f8, w_i8)")
-def _gather(
-    hashes: Hashes,
-    weights: Floats,
-    ticks: Ints,
-    first: int,
-    sifted: Any,
-    slack: float,
-    slots: Any,
-    known: Hashes,
-    rows: Ints,
-    best: Floats,
-    filled: Ints,
-) -> int:
-    """Collect sifted rows until the room is used up; gives the number of rows dealt with.
-
-    Of one identity the heaviest row is enough. Two that weigh the same as far as weights in bulk can tell are both
-    collected, unless they come at the same time.
-    """
-    mask = slots.shape[0] - 1
-    size = filled[0]
-    for i in sifted:
-        if size == rows.shape[0]:
-            filled[0] = size
-            dealt: int = i
-            return dealt
-        weight = weights[i]
-        key = hashes[i]
-        entry = -1
-        if weight >= _FAINT:
-            at = slot_of(key, mask)
-            while slots[at] != 0 and known[slots[at] - 1] != key:
-                at = (at + 1) & mask
-            if slots[at] == 0:
-                slots[at] = size + 1
-            else:
-                entry = slots[at] - 1
-                if weight < best[entry] * (1.0 - slack):
-                    continue
-                if weight <= best[entry] * (1.0 + slack):
-                    same = weight == best[entry] and ticks.shape[0] > 0 and ticks[first + i] == ticks[rows[entry]]
-                    if slack == 0.0 or same:
-                        continue
-                    entry = -1
-        if entry < 0:
-            entry = size
-            size += 1
-        known[entry] = key
-        rows[entry] = first + i
-        best[entry] = weight
-    filled[0] = size
-    read: int = hashes.shape[0]
-    return read
+        out[i] = -_log(1.0 - unit(hashes[i]))
 
 
 @kernel("int64(r_u8, r_f8, r_i8, w_i4, w_i8, w_i8)")
@@ -173,72 +89,6 @@ def _smallest(hashes: Hashes, mantissas: Floats, exponents: Ints, slots: Any, he
     return size
 
 
-class Candidates:
-    """Rows of one batch that may have small keys.
-
-    Args:
-        room: How many it holds.
-        decay: The decay.
-        batch: The batch.
-    """
-
-    def __init__(self, room: int, decay: Forward, batch: Batch) -> None:
-        self._slots = np.zeros(1 << (2 * room).bit_length(), np.int32)  # at most half full
-        self._known = np.empty(room, np.uint64)
-        self._rows = np.empty(room, np.int64)
-        self._best = np.empty(room)
-        self._filled = np.zeros(1, np.int64)
-        self._sifted = np.empty(CHUNK, np.int32)
-        self._slack = 0.0 if isinstance(decay, (NoDecay, Landmark)) else _SLACK
-        own = batch.times is None or batch.weights is not None
-        self._ticks = np.empty(0, np.int64) if own or batch.times is None else batch.times.values
-
-    def add(self, hashes: Hashes, weights: Floats, first: int, bound: float) -> int:
-        """Look at rows until the room is used up; gives their number."""
-        sifted = self._sifted[: _sift(hashes, weights, bound, self._sifted)]
-        table = (self._slots, self._known, self._rows, self._best, self._filled)
-        return int(_gather(hashes, weights, self._ticks, first, sifted, self._slack, *table))
-
-    def empty(self) -> tuple[Hashes, Ints]:
-        """Give the hashes and row numbers of the candidates, and forget them."""
-        size = int(self._filled[0])
-        self._filled[0] = 0
-        self._slots[:] = 0
-        return self._known[:size].copy(), self._rows[:size].copy()
-
-
-class Wide(NamedTuple):
-    """Wide numbers, as :meth:`wane.decay.Forward.wide` gives them."""
-
-    mantissas: Floats
-    exponents: Ints
-
-    def take(self, chosen: Any) -> Wide:
-        """Some of them."""
-        return Wide(self.mantissas[chosen], self.exponents[chosen])
-
-    def joined(self, other: Wide) -> Wide:
-        """Both, one after the other."""
-        return Wide(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
-
-
-def normal(mantissas: Floats, exponents: Ints) -> Wide:
-    """Wide numbers with mantissas in [1, 2)."""
-    found, extra = split(mantissas)
-    return Wide(found, np.where(found == 0, extra, exponents + extra))
-
-
-def exact_weights(decay: Forward, landmark: int | None, batch: Batch, rows: Ints) -> Wide:
-    """The weights of some rows of a batch, each of which depends on its own row alone."""
-    weights = Wide(np.ones(len(rows)), np.zeros(len(rows), np.int64))
-    if batch.times is not None and not isinstance(decay, NoDecay):
-        weights = Wide(*decay.locate(Ticks(batch.times.values[rows], batch.times.unit), landmark))
-    if batch.weights is not None:
-        mantissas, exponents = split(batch.weights[rows])
-        weights = normal(weights.mantissas * mantissas, weights.exponents + exponents)
-    return weights
-
-
 class Bottom:
     """The rows of the ``k + 1`` smallest keys, smallest first.
 
@@ -260,43 +110,12 @@ class Bottom:
         return min(len(self.hashes), self.k)
 
     def feed(
-        self,
-        batch: Batch,
-        chunks: Iterator[Weighed],
-        hashes_of: Callable[[slice], Hashes],
-        take: Take,
-        weigh: Callable[[Ints], Wide],
-        decay: Forward,
+        self, decay: Forward, landmark: int | None, batch: Batch, hashes_of: Callable[[slice], Hashes], take: Take
     ) -> None:
-        """Add the rows of a batch.
-
-        Args:
-            batch: The batch.
-            chunks: Its weights in bulk.
-            hashes_of: Gives the identities of a slice of rows.
-            take: Gives the items of some rows.
-            weigh: Gives the exact weights of some rows.
-            decay: The decay.
-        """
-        found = Candidates(min(max(4 * self.k, 4096), max(batch.size, 1)), decay, batch)
-        power: int | None = None
-
-        def keep() -> None:
-            hashes, rows = found.empty()
-            if len(rows):
-                self.add(hashes, weigh(rows), lambda chosen: take(rows[chosen]))
-
-        for rows, weights, exponent in chunks:
-            if exponent != power:  # candidates are compared by their weights in bulk
-                keep()
-            power, start = exponent, rows.start
-            hashes = hashes_of(rows)
-            while start < rows.stop:
-                at = start - rows.start
-                start += found.add(hashes[at:], weights[at:], start, self._bound(exponent))
-                if start < rows.stop:
-                    keep()
-        keep()
+        """Add the rows of a batch, whose identities and items two functions give."""
+        room = max(4 * self.k, 4096)
+        for hashes, rows, weights in candidates(decay, landmark, batch, hashes_of, self.threshold, room):
+            self.add(hashes, weights, lambda chosen, rows=rows: take(rows[chosen]))  # type: ignore[misc]
 
     def add(self, hashes: Hashes, weights: Wide, take: Take) -> None:
         """Add rows with their exact weights; rows of weight 0 leave no trace."""
@@ -343,14 +162,6 @@ class Bottom:
         order = np.lexsort((self.hashes, self.keys.mantissas, self.keys.exponents))
         if (order != np.arange(len(order))).any() or len(np.unique(self.hashes)) != len(order):
             raise CorruptState("the rows in the state are out of order, or there twice")
-
-    def _bound(self, exponent: int) -> float:
-        """What keys must stay under to matter, for weights that are relative to a power of two."""
-        if len(self.hashes) <= self.k:
-            return math.inf
-        mantissa, power = float(self.keys.mantissas[-1]), int(self.keys.exponents[-1])
-        bound = math.ldexp(mantissa, min(max(power + exponent, -3000), 1000))
-        return bound * (1 + 2 * _SLACK) if bound < _MOST else math.inf
 
     def _keys(self, hashes: Hashes, weights: Wide) -> Wide:
         random = np.empty(len(hashes))
@@ -403,12 +214,3 @@ def _in_order(column: NDArray[Any], groups: Ints) -> Ints:
     kinds = {int: 0, bool: 1, float: 2}
     forms = np.array([kinds.get(type(item), 0) + (str(item) == "-0.0") for item in column])
     return np.lexsort((forms, hash_column(column.tolist()), groups))
-
-
-def doubles(*parts: Wide) -> tuple[list[Floats], int]:
-    """Several columns of wide numbers as doubles that share one power of two."""
-    joined = parts[0]
-    for part in parts[1:]:
-        joined = joined.joined(part)
-    numbers, exponent = share(*joined)
-    return np.split(numbers, np.cumsum([len(part.mantissas) for part in parts[:-1]])), exponent

@@ -23,7 +23,8 @@ from wane.decay import Decay
 from wane.decay.base import Floats
 from wane.items import Items
 from wane.registry import Equality, Spec
-from wane.summaries._bottom import Bottom, doubles, exact_weights, normal, uniform
+from wane.summaries._bottom import Bottom, uniform
+from wane.summaries._candidates import doubles, normal
 from wane.summaries.base import Batch, Summary, fraction, ldexp, whole
 
 
@@ -113,14 +114,7 @@ class Distinct(Summary):
         return column, column.valid
 
     def _add_rows(self, given: Items, batch: Batch) -> None:
-        self._bottom.feed(
-            batch,
-            self._weigh(batch),
-            given.hash,
-            given.take,
-            lambda rows: exact_weights(self.decay, self.landmark, batch, rows),
-            self.decay,
-        )
+        self._bottom.feed(self.decay, self.landmark, batch, given.hash, given.take)
 
     def _absorb(self, other: Self) -> None:
         theirs = other._bottom
