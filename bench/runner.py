@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 SCALES = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
-PACKAGES = ("wane", "numpy", "numba", "pyarrow", "pandas", "polars", "pyspark")
+PACKAGES = ("wane", "numpy", "numba", "pyarrow", "pandas", "polars", "pyspark", "datasketches")
 
 Run = Callable[[], Any]
 
@@ -69,6 +69,7 @@ class Comparison:
         unit: The unit of the figures, such as ``"ns/row"``.
         peers: Others that do it, by name.
         target: What our figure must stay under.
+        ratios: What the ratio of our figure to a peer's must stay under, by the peer's name.
         agree: How near the others' answers must be to ours, relatively; None where they answer something else.
     """
 
@@ -78,6 +79,7 @@ class Comparison:
     unit: str
     peers: Mapping[str, Run] = field(default_factory=dict)
     target: float | None = None
+    ratios: Mapping[str, float] = field(default_factory=dict)
     agree: float | None = None
 
 
@@ -103,7 +105,6 @@ def figures(case: str, comparison: Comparison, settings: Settings) -> Iterator[d
     scale = SCALES[comparison.unit.partition("/")[0]] / comparison.work
     best = {name: min(times) * scale for name, times in seconds.items()}
     median = {name: statistics.median(times) * scale for name, times in seconds.items()}
-    judged = comparison.target is not None and not settings.quick
     for peer in comparison.peers or [None]:
         yield {
             "kind": "figure",
@@ -115,10 +116,18 @@ def figures(case: str, comparison: Comparison, settings: Settings) -> Iterator[d
             "ratio": None if peer is None else best[""] / best[peer],
             "unit": comparison.unit,
             "target": comparison.target,
-            "ok": best[""] < comparison.target if judged and comparison.target is not None else None,
+            "ok": None if settings.quick else _met(comparison, best, peer),
             "ours_median": median[""],
             "peer_median": None if peer is None else median[peer],
         }
+
+
+def _met(comparison: Comparison, best: Mapping[str, float], peer: str | None) -> bool | None:
+    """Whether our figure stays under the target, and under its share of the peer's; None where neither is set."""
+    limits = [] if comparison.target is None else [comparison.target]
+    if peer is not None and peer in comparison.ratios:
+        limits.append(comparison.ratios[peer] * best[peer])
+    return best[""] < min(limits) if limits else None
 
 
 def record(settings: Settings) -> dict[str, Any]:

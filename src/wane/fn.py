@@ -12,7 +12,7 @@ sum(len * 8) decay poly(2) as sum
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -135,6 +135,33 @@ def heavy(
 ) -> Fn:
     """Every item of at least `phi` of the group's decayed count, and none under ``phi - epsilon`` (Definition 7)."""
     return ask("heavy", column, decay=decay, landmark=landmark, parameters={"epsilon": epsilon}, phi=phi)
+
+
+def quantiles(
+    column: str | Expr,
+    phis: Sequence[float],
+    *,
+    epsilon: float = 0.01,
+    decay: str | Decay = "none",
+    landmark: Any = None,
+) -> Fn:
+    """Several quantiles of a column, as a list, each of a rank within `epsilon` of the one asked for (Theorem 3)."""
+    return ask("quantiles", column, decay=decay, landmark=landmark, parameters={"epsilon": epsilon}, phis=tuple(phis))
+
+
+def distinct(
+    column: str | Expr,
+    *,
+    epsilon: float = 0.05,
+    delta: float = 0.05,
+    decay: str | Decay = "none",
+    landmark: Any = None,
+) -> Fn:
+    """The decayed number of distinct items, right to `epsilon` of it with odds of ``1 - delta`` (Theorem 4).
+
+    Each item weighs what its newest row does (Definition 9): without decay, it is how many there are.
+    """
+    return ask("distinct", column, decay=decay, landmark=landmark, parameters={"epsilon": epsilon, "delta": delta})
 
 
 def ask(

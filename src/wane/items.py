@@ -23,26 +23,45 @@ class Items:
     """A column of items: whole numbers, floats, texts or bytes, perhaps some of each.
 
     Attributes:
-        hashes: Their hashes, by which they are equal.
         valid: False where an item is missing (None, NaN, an Arrow null); None where none is.
     """
 
     def __init__(
-        self, hashes: Hashes, column: Any, valid: NDArray[np.bool_] | None, rows: NDArray[np.int64] | None = None
+        self,
+        hashes: Hashes | None,
+        column: Any,
+        valid: NDArray[np.bool_] | None,
+        rows: NDArray[np.int64] | None = None,
+        seed: int = 0,
     ) -> None:
-        self.hashes = hashes
         self.valid = valid
+        self._hashes = hashes  # None: those of a column of numbers, made when they are asked for
         self._column = column
         self._rows = rows  # where the items are in the column, if it holds others too
+        self._seed = seed
 
     def __len__(self) -> int:
         """The number of items, missing ones included."""
-        return len(self.hashes)
+        return len(self._column if self._rows is None else self._rows)
 
     def __getitem__(self, keep: NDArray[np.bool_]) -> Items:
         """The items where `keep` is true."""
         rows = np.flatnonzero(keep)
-        return Items(self.hashes[keep], self._column, None, rows if self._rows is None else self._rows[rows])
+        hashes = None if self._hashes is None else self._hashes[keep]
+        return Items(hashes, self._column, None, rows if self._rows is None else self._rows[rows], self._seed)
+
+    @property
+    def hashes(self) -> Hashes:
+        """The hashes of all."""
+        if self._hashes is None:
+            self._hashes = self.hash(slice(None))
+        return self._hashes
+
+    def hash(self, rows: slice) -> Hashes:
+        """The hashes of some: by chunks they stay in the cache, where all at once would go through memory."""
+        if self._hashes is not None:
+            return self._hashes[rows]
+        return hash_column(self._column[rows if self._rows is None else self._rows[rows]], self._seed)
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Some of the items, as a NumPy array of int64 or float64, or of Python objects."""
@@ -85,7 +104,8 @@ def read(items: Any, seed: int = 0) -> Items:
     valid = None
     if column.dtype.kind == "f" and np.isnan(column).any():
         valid = ~np.isnan(column)
-    return Items(hash_column(column, seed), column, valid)
+    plain_numbers = column.dtype.kind in "iuf" and column.dtype.itemsize <= 8
+    return Items(None if plain_numbers else hash_column(column, seed), column, valid, seed=seed)
 
 
 def plain(items: NDArray[Any]) -> NDArray[Any]:
@@ -122,8 +142,8 @@ def write(writer: serde.Writer, items: NDArray[Any]) -> None:
         writer.array(items)
 
 
-def parse(reader: serde.Reader) -> tuple[NDArray[Any], Hashes]:
-    """Read items from a state, with their hashes; no two may be equal."""
+def parse(reader: serde.Reader, seed: int = 0, *, unique: bool = True) -> tuple[NDArray[Any], Hashes]:
+    """Read items from a state, with their hashes; if `unique`, no two may be equal."""
     form = reader.uint()
     if form >= len(_FORMS):
         raise CorruptState(f"the state holds items of unknown form {form}")
@@ -134,8 +154,8 @@ def parse(reader: serde.Reader) -> tuple[NDArray[Any], Hashes]:
         items = _objects(values)
     else:
         items = reader.array(_FORMS[form])
-    found = read(items if items.dtype.kind != "O" else items.tolist())
-    if found.valid is not None or len(np.unique(found.hashes)) != len(items):
+    found = read(items if items.dtype.kind != "O" else items.tolist(), seed)
+    if found.valid is not None or (unique and len(np.unique(found.hashes)) != len(items)):
         raise CorruptState("an item in the state is missing, or there twice")
     return items, found.hashes
 

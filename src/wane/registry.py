@@ -55,7 +55,8 @@ class Spec:
         paper: Where the algorithm and its guarantee come from.
         equality: Its class of equality.
         bounds: For given parameters, by question, how far an answer may be from the exact one, relative to the scale of
-            the exact one (the decayed count, mostly). A question of a guaranteed summary is judged if it is here.
+            the exact one (the decayed count, mostly). A question of a guaranteed summary is judged if it is here; None
+            says that no bound holds for every stream, only with a probability, which its own tests judge.
         decays: The kinds of decay it takes: ``"forward"`` (any), ``"landmark"`` (none and landmark only),
             ``"backward"`` (while now is still open).
         items: What its items are: ``"numbers"`` or ``"any"``.
@@ -80,7 +81,7 @@ class Spec:
     items: str
     parameters: tuple[Mapping[str, Any], ...] = ({},)
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    bounds: Callable[[Mapping[str, Any]], Mapping[str, float]] = lambda _: {}
+    bounds: Callable[[Mapping[str, Any]], Mapping[str, float | None]] = lambda _: {}
     functions: tuple[str, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
     state_bytes: Callable[[Mapping[str, Any]], int]

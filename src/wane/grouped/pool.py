@@ -165,7 +165,12 @@ class ObjectPool(Pool):
                 asked = when.times[when.place[i]]
                 now = Nanoseconds(asked if self.state.landmark is None else max(asked, self.state.landmark))
             found.append(ask(summary, answer.question, now, dict(answer.arguments)))
-        return pa.array(found)
+        return pa.array(found, self._kind(answer))
+
+    def _kind(self, answer: Answer) -> pa.DataType:
+        """The type of an answer, as an empty summary shows it."""
+        empty = ask(self._spec.make(**dict(self.state.parameters)), answer.question, "latest", dict(answer.arguments))
+        return pa.float64() if isinstance(empty, (int, float)) else pa.array([empty]).type
 
     def _empty(self, epoch: int | None) -> Summary:
         state, every = self.state, self.every

@@ -1,3 +1,4 @@
+from .distinct import Distinct as Distinct
 from .extrema import Extrema as Extrema
 from .moments import Moments as Moments
 from .q_digest import QDigest as QDigest

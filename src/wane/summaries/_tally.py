@@ -21,7 +21,7 @@ _HALF = np.uint64(32)
 
 
 @inline
-def _slot(key: Any, mask: int) -> Any:
+def slot_of(key: Any, mask: int) -> Any:
     """Where the search for a key begins: Fibonacci hashing, for keys that are anything but random."""
     return np.int64((key * _GOLDEN) >> _HALF) & mask
 
@@ -39,7 +39,7 @@ def _add(
         if weight == 0.0:
             continue
         key = keys[row]
-        at = _slot(key, mask)
+        at = slot_of(key, mask)
         while True:
             entry = slots[at]
             if entry == 0:
@@ -69,7 +69,7 @@ def _count(keys: Hashes, first: int, slots: Any, known: Hashes, sums: Floats, ro
     size = filled[0]
     for row in range(keys.shape[0]):
         key = keys[row]
-        at = _slot(key, mask)
+        at = slot_of(key, mask)
         while True:
             entry = slots[at]
             if entry == 0:
@@ -96,7 +96,7 @@ def _find(keys: Hashes, slots: Any, known: Hashes, places: Ints) -> None:
     """The entry of each key, or -1."""
     mask = slots.shape[0] - 1
     for row in range(keys.shape[0]):
-        at = _slot(keys[row], mask)
+        at = slot_of(keys[row], mask)
         while True:
             entry = slots[at]
             if entry == 0:

@@ -16,8 +16,10 @@ from wane.testing.cases import EQUAL, Case, cases, sample_decays
 from wane.testing.laws import CAPABILITIES, LAWS, Law, applicable, law
 from wane.testing.oracles import ORACLES, Choice, Exact, Row, rows
 from wane.testing.streams import SPAN, START, Stream, edges, shapes, streams
+from wane.testing.tails import ALARM, chi_square, most_failures
 
 __all__ = [
+    "ALARM",
     "CAPABILITIES",
     "EQUAL",
     "LAWS",
@@ -32,8 +34,10 @@ __all__ = [
     "Stream",
     "applicable",
     "cases",
+    "chi_square",
     "edges",
     "law",
+    "most_failures",
     "rows",
     "sample_decays",
     "shapes",

@@ -371,6 +371,16 @@ def decayed_histogram(given: Rows, edges: Sequence[float]) -> Counts:
         return Counts(tuple(Exact(b.value - a.value, a.scale, 2 * a.floor) for a, b in bins))
 
 
+def distinct_weight(given: Rows) -> Exact:
+    """``D``, the sum over distinct items of their largest weight (Definition 9)."""
+    with decimal.localcontext(_EXACT):
+        most: dict[Any, Decimal] = {}
+        for row in given:
+            most[row.value] = max(most.get(row.value, Decimal(0)), row.weight)
+        weight = _sum(most.values())
+        return Exact(weight, weight, _TINY * _heaviest(given))
+
+
 ORACLES: Mapping[str, Callable[..., Answer]] = {
     "count": decayed_count,
     "sum": decayed_sum,
@@ -389,6 +399,7 @@ ORACLES: Mapping[str, Callable[..., Answer]] = {
     "rank": decayed_rank,
     "cdf": decayed_cdf,
     "histogram": decayed_histogram,
+    "distinct": distinct_weight,
 }
 """The exact answer to each question, from rows with their weights and the question's arguments; ``total`` takes the
 expression too."""
