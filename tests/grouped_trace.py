@@ -102,3 +102,26 @@ def judge(
 
 def _micros(time: Any) -> int:
     return int(np.datetime64(time.replace(tzinfo=None), "us").astype(np.int64))
+
+
+HOLISTIC = (
+    fn.quantiles("len", [0.1, 0.5, 0.99], epsilon=0.05, decay=EXP).alias("lengths"),
+    fn.distinct("host", epsilon=0.3, decay="poly(2)").alias("names"),
+    fn.distinct("ip", epsilon=0.3).alias("ids"),
+)
+
+
+def check_quantiles(table: pa.Table, found: pa.Table) -> None:
+    """Judge the quantiles of :data:`HOLISTIC` by epoch and port against sorted weights."""
+    groups: dict[Any, list[tuple[float, float]]] = {}
+    for row in table.select(["time", "port", "len"]).to_pylist():
+        epoch, into = divmod(_micros(row["time"]) - START * 10**6, 60 * 10**6)
+        groups.setdefault((epoch, row["port"]), []).append((row["len"], 2.0 ** ((into / 1e6 - 60) / 10)))
+    assert len(found) == len(groups)
+    for row in found.to_pylist():
+        weighed = sorted(groups[(_micros(row["epoch"]) - START * 10**6) // (60 * 10**6), row["port"]])
+        total = sum(weight for _, weight in weighed)
+        for phi, value in zip((0.1, 0.5, 0.99), row["lengths"], strict=True):
+            below = sum(weight for other, weight in weighed if other < value)
+            upto = sum(weight for other, weight in weighed if other <= value)
+            assert below - 0.05 * total - 1e-9 <= phi * total <= upto + 0.05 * total + 1e-9

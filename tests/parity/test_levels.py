@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from grouped_trace import HEAVY, ROWS, SIMPLE, check_heavy, close, trace
+from grouped_trace import HEAVY, HOLISTIC, ROWS, SIMPLE, check_heavy, check_quantiles, close, trace
 
 from wane import fn, plan
 from wane.grouped import HighLevel, LowLevel
@@ -81,3 +81,16 @@ def test_partials_count_rows_and_know_their_newest_time() -> None:
     assert sum(row["rows"] for row in merged) == len(table)
     times = table.column("time").to_numpy().astype("datetime64[us]").astype(np.int64)
     assert max(row["newest"] for row in merged) == times.max()
+
+
+@pytest.mark.parametrize(("size", "parts", "budget"), [(700, 1, 1), (10**6, 3, 10**9)])
+def test_summaries_without_a_pool_travel_as_bytes(size: int, parts: int, budget: int) -> None:
+    table = trace(8)
+    made = planned(*HOLISTIC)
+    found = run(made, table, size=size, parts=parts, budget=budget, seed=9).answers()
+    check_quantiles(table, found)
+    whole = LowLevel(made, table.schema, budget=None)
+    list(whole.update(table.combine_chunks().to_batches()[0]))
+    names = ["epoch", "port", "names", "ids"]  # distinct counts are a function of the set of rows
+    for mine, theirs in zip(found.select(names).to_pylist(), whole.answers().select(names).to_pylist(), strict=True):
+        assert close(mine, theirs), (mine, theirs)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from grouped_trace import HEAVY, SIMPLE, check_heavy, close, trace
+from grouped_trace import HEAVY, HOLISTIC, SIMPLE, check_heavy, check_quantiles, close, trace
 from pyspark.sql import DataFrame, SparkSession
 
 import wane.spark as ws
@@ -45,6 +45,15 @@ def test_heavy_hitters_keep_their_guarantee(rows: DataFrame) -> None:
     assert kinds["ips"] == "array<struct<item:bigint,weight:double,error:double>>"
     assert kinds["hosts"] == "array<struct<item:string,weight:double,error:double>>"
     check_heavy(rows.toArrow(), found.toArrow())
+
+
+def test_summaries_without_a_pool_keep_their_guarantee(rows: DataFrame) -> None:
+    found = ws.group(rows.repartition(3), "port", every=EVERY).agg(*HOLISTIC)
+    assert dict(found.dtypes)["lengths"] == "array<double>"
+    check_quantiles(rows.toArrow(), found.toArrow())
+    distinct = ["epoch", "port", "names", "ids"]
+    one = local.group(rows.toArrow(), "port", every=EVERY).agg(*HOLISTIC).select(distinct)
+    require_alike(found.toArrow().select(distinct), one, "epoch", "port")
 
 
 def test_without_epochs_now_is_the_newest_time_of_the_whole_input(rows: DataFrame) -> None:
