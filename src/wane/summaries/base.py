@@ -23,6 +23,7 @@ from wane.decay.weigh import Weighed, weigh
 from wane.errors import (
     BadInput,
     BadParameter,
+    BadTime,
     BeforeLandmark,
     CorruptState,
     MergeRefused,
@@ -36,6 +37,9 @@ LARGEST = math.ldexp(1.0, 400)
 """Values and weights under this (2.6e120) are taken: a million of their squares still fit a double."""
 
 _LARGEST_BITS = int(np.float64(LARGEST).view(np.int64))
+
+_SOON = 9_000_000_000
+"""Seconds from 1970 to instants whose nanoseconds fit 64 bits."""
 
 _NEAR = 2**62
 """Instants under this (a century around 1970) fit 64 bits in any unit, and so do their differences."""
@@ -84,12 +88,13 @@ class Summary(ABC):
         self.rows = 0
         self.newest: int | None = None
         self._dropped: dict[str, int] = {}
-        self._waiting: tuple[list[Any], list[int]] = ([], [])  # items and times given one by one
+        self._waiting: tuple[list[Any], list[int | None]] = ([], [])  # items and times given one by one
 
     def update(self, items: Any, times: Any = None, weights: Any = None) -> Self:
         """Add items: one, or a column of them, with their times and perhaps weights; gives the summary itself."""
         if is_scalar(items):
-            if weights is None and self._plain(items) and self._wait(items, times):
+            one = items.item() if isinstance(items, np.generic) else items
+            if weights is None and self._plain(one) and self._wait(one, times):
                 return self
             items, times, weights = [items], *([x] if x is not None else None for x in (times, weights))
         column, good = self._column(items)
@@ -119,19 +124,32 @@ class Summary(ABC):
 
     def _wait(self, item: Any, time: Any) -> bool:
         """Let one item without a weight wait for company; False where it must go the way of a column at once."""
-        if not (type(time) is float or type(time) is int):
+        at: int | None = None
+        if type(time) is float or type(time) is int:
+            whole = int(time) if -_SOON < time < _SOON else 0
+            if not whole and not -1 < time < 1:
+                return False
+            at = whole * SECOND + round((time - whole) * SECOND)
+        elif time is not None:
+            try:
+                at = instant(time)
+            except BadTime:
+                return False
+            if not -_SOON * SECOND < at < _SOON * SECOND:
+                return False
+        elif not isinstance(self.decay, NoDecay):
             return False
-        whole = int(time) if -9e9 < time < 9e9 else 0
-        if not whole and not -1 < time < 1:
+        if isinstance(self.decay, (Pinned, CustomForward)) or (
+            at is not None and self.landmark is not None and at < self.landmark
+        ):
             return False
-        at = whole * SECOND + round((time - whole) * SECOND)
-        if (self.landmark is not None and at < self.landmark) or isinstance(self.decay, (Pinned, CustomForward)):
-            return False
+        if self._waiting[1] and (self._waiting[1][-1] is None) != (at is None):
+            self._settle()
         waiting, instants = self._waiting
         waiting.append(item)
         instants.append(at)
         self.rows += 1
-        if self.newest is None or at > self.newest:
+        if at is not None and (self.newest is None or at > self.newest):
             self.newest = at
         if len(waiting) >= _COMPANY:
             self._settle()
@@ -142,8 +160,9 @@ class Summary(ABC):
         waiting, instants = self._waiting
         if waiting:
             self._waiting = ([], [])
-            times = Ticks(np.array(instants, np.int64), "ns")
-            self._add_rows(self._column(waiting)[0], Batch(times, None, None, len(waiting), times.span()))
+            times = None if instants[0] is None else Ticks(np.array(instants, np.int64), "ns")
+            span = (0, 0) if times is None else times.span()
+            self._add_rows(self._column(waiting)[0], Batch(times, None, None, len(waiting), span))
 
     def _column(self, given: Any) -> tuple[Any, NDArray[np.bool_] | None]:
         """Read a column of items, and where they can be used (None: everywhere)."""
