@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import doctest
 import importlib
 import importlib.util
-import io
 import pkgutil
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from pages import ON_SPARK, PAGES, ROOT, WITH_CODE, runs
 
 import wane
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-WITH_CODE = [page for page in PAGES if "```python" in page.read_text("utf-8")]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MODULES = sorted(module.name for module in pkgutil.walk_packages(wane.__path__, "wane."))
 BUILDER = ROOT / "docs" / "build_reference.py"
 
 
-def runs(page: str) -> None:
-    """Run a page's blocks of Python in one namespace, in order; a block of text after one is what it prints."""
-    blocks = FENCE.findall(page)
-    namespace: dict[str, object] = {"__name__": "page"}
-    for (language, code), (next_language, shown) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
-        if language != "python":
-            continue
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, "page", "exec"), namespace)
-        if next_language == "text":
-            assert printed.getvalue() == shown
-
-
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in WITH_CODE if page not in ON_SPARK], ids=lambda page: page.name)
 def test_what_a_page_shows_is_what_happens(page):
     runs(page.read_text("utf-8"))
 

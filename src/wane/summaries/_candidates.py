@@ -196,8 +196,8 @@ def _sift(
     else:
         with np.errstate(over="ignore"):
             few = hashes <= batch.weights[chunk] * most + 4096.0
-    found: Ints = np.flatnonzero(few)
-    return found + chunk.start
+    found: Ints = np.flatnonzero(few) + chunk.start
+    return found
 
 
 def _weigh(decay: Forward, landmark: int | None, batch: Batch, places: Ints) -> Iterator[tuple[slice, Floats, int]]:
