@@ -164,6 +164,7 @@ BREAKS: dict[str, tuple[str, str, Break]] = {
         "exp(half_life=5m)",
         around(Moments, "_wait", lambda wait, one, value, at: wait(one, value, at + 1e-3)),
     ),
+    "a_question_sees_every_row": (EXTREMA, "none", around(Extrema, "_most", lambda _, one: one._top)),
     "order_does_not_matter": (MOMENTS, "exp(half_life=5m)", around(Moments, "_meet", _adds_late_ones_as_they_are)),
     "distance_does_not_matter": (MOMENTS, "exp(half_life=730d)", around(Moments, "_rescale", _does_not_scale_squares)),
     "moving_everything_changes_nothing": (MOMENTS, "poly(2)", around(Forward, "_origin", lambda *_: 0)),

@@ -83,7 +83,7 @@ def test_without_json_it_is_a_table(capsys):
 def test_a_case_that_is_not_there_is_named(capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["momens"])
-    assert "there is no case 'momens'; the cases are moments" in capsys.readouterr().err
+    assert f"there is no case 'momens'; the cases are {', '.join(names())}" in capsys.readouterr().err
 
 
 def test_contestants_take_turns_and_share_the_places():

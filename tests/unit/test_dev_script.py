@@ -307,18 +307,19 @@ def pytests(log: list[str]) -> list[str]:
     return [line.removeprefix("pytest ") for line in log if line.startswith("pytest ")]
 
 
-def test_test_runs_the_suite_three_times(machine: Machine) -> None:
+def test_test_runs_on_spark_and_then_the_rest_three_times(machine: Machine) -> None:
     assert machine.run("test")[0] == 0
     assert pytests(machine.log()) == [
-        f"<-m><not slow>{SPREAD} ",
-        f"<-m><not slow and not jit_only>{SPREAD} nojit",
-        f"<-m><not slow>{SPREAD} bounds",
+        "<-m><spark and not slow> ",
+        f"<-m><not spark and not slow>{SPREAD} ",
+        f"<-m><not spark and not slow and not jit_only>{SPREAD} nojit",
+        f"<-m><not spark and not slow>{SPREAD} bounds",
     ]
 
 
 def test_test_all_adds_the_slow_ones(machine: Machine) -> None:
     assert machine.run("test", "--all")[0] == 0
-    assert pytests(machine.log())[0] == f"<-m><>{SPREAD} "
+    assert pytests(machine.log())[:2] == ["<-m><spark> ", f"<-m><not spark>{SPREAD} "]
 
 
 def test_test_with_arguments_is_one_run(machine: Machine) -> None:

@@ -80,19 +80,27 @@ class Extrema(Summary):
 
     def min(self, now: Any = None, *, historical: bool = False) -> float:
         """The smallest decayed value; NaN when there is none."""
-        return -self._normalised(self._bottom, now, historical)
+        return -self._normalised(self._least(), now, historical)
 
     def max(self, now: Any = None, *, historical: bool = False) -> float:
         """The largest decayed value; NaN when there is none."""
-        return self._normalised(self._top, now, historical)
+        return self._normalised(self._most(), now, historical)
 
     def argmin(self) -> Extreme | None:
         """The item behind :meth:`min`, which does not depend on now; None when there is none."""
-        return _item(self._bottom)
+        return _item(self._least())
 
     def argmax(self) -> Extreme | None:
         """The item behind :meth:`max`, which does not depend on now; None when there is none."""
-        return _item(self._top)
+        return _item(self._most())
+
+    def _most(self) -> _Key | None:
+        self._settle()
+        return self._top
+
+    def _least(self) -> _Key | None:
+        self._settle()
+        return self._bottom
 
     def _normalised(self, key: _Key | None, now: Any, historical: bool) -> float:
         weight, exponent = self._now(now, historical)

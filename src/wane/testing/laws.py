@@ -239,6 +239,20 @@ def one_at_a_time_is_a_batch(case: Case, stream: Stream) -> None:
     case.require_same(case.fed(stream), one, stream)
 
 
+@law(weighs=False)
+def a_question_sees_every_row(case: Case, stream: Stream) -> None:
+    """Each question, asked first after items given one by one, has seen them all."""
+    few = stream.take(slice(0, 5))
+    now = case.now(few)
+    whole = case.answers(case.fed(few), now)
+    for question in case.spec.questions:
+        one = case.make()
+        for i in range(len(few)):
+            _update_scalar(one, few.take(slice(i, i + 1)))
+        answer = ask(one, question, now, case.arguments(question))
+        case.require_close({question: answer}, whole, few, now)
+
+
 @law()
 def order_does_not_matter(case: Case, stream: Stream) -> None:
     """Rows may arrive in any order (section VI.B: the landmark is fixed, so late items need nothing special)."""
