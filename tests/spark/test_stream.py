@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +27,18 @@ def shuffled(table: pa.Table, seconds: float, seed: int) -> pa.Table:
 
 
 def write_files(folder: Path, table: pa.Table, files: int) -> None:
-    """One file for each trigger, in the order of their names and times."""
+    """One file for each trigger, in the order of their names."""
     folder.mkdir()
     size = -(-len(table) // files)
     for i in range(files):
-        pq.write_table(table.slice(i * size, size), folder / f"{i:03}.parquet")
+        write_file(folder, i, table.slice(i * size, size))
+
+
+def write_file(folder: Path, number: int, table: pa.Table) -> None:
+    """Spark takes files by the milliseconds of their times: two that share one would come in any order."""
+    path = folder / f"{number:03}.parquet"
+    pq.write_table(table, path)
+    os.utime(path, (1_767_225_600 + number,) * 2)
 
 
 def run(spark: SparkSession, folder: Path, table: pa.Table) -> pa.Table:
@@ -38,7 +46,7 @@ def run(spark: SparkSession, folder: Path, table: pa.Table) -> pa.Table:
     # The rows of one minute later close the last epoch of the rest.
     far = table.slice(0, 1).set_column(0, "time", pa.array([np.datetime64("2026-01-01T01:00", "us")]))
     for i in (7, 8):
-        pq.write_table(far, folder / "in" / f"{i:03}.parquet")
+        write_file(folder / "in", i, far)
     source = spark.readStream.schema(spark.createDataFrame(table.slice(0, 1)).schema)
     stream = source.option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     answers = ws.group(stream, "port", every=EVERY, lateness="10s", budget=50_000).agg(*SIMPLE, *HEAVY)
