@@ -310,6 +310,18 @@ def test_a_users_own_decay_runs_in_the_engine():
     assert own == pytest.approx(query.agg(fn.sum("value", decay="poly(2)").alias("s"))["s"].to_numpy(), rel=1e-12)
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64()])
+def test_numbers_and_items_of_one_column_are_asked_in_one_query(kind):
+    table = pa.table({"t": [105, 107, 103, 108, 104], "v": pa.array([4, 8, 3, 6, 4], kind)})
+    asked = [fn.mean("v"), fn.top("v", 1), fn.max("v"), fn.distinct("v"), fn.quantiles("v", [0.5])]
+    grouped = local.group(table, time="t")
+    for order in (asked, asked[::-1]):
+        together = grouped.agg(*order).to_pylist()[0]
+        assert together == {name: value for one in order for name, value in grouped.agg(one).to_pylist()[0].items()}
+    assert together["mean_v"] == 5
+    assert together["top_v"] == [{"item": 4, "weight": 2.0, "error": 0.0}]
+
+
 def test_two_questions_to_one_summary_keep_one_state():
     plan = local.group(trace(1), "key", every=("time", "1m")).plan(
         fn.mean("value", decay="poly(2)"),

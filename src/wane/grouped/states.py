@@ -59,7 +59,8 @@ class States:
         self.pools: list[Pool] = []
         for i, state in enumerate(plan.states):
             questions = frozenset(a.question for a in plan.answers if a.state == i)
-            words = None if state.column is None else self.words.get(state.column)
+            takes_any = registry.lookup(state.summary).items == "any"  # another state may read the column as numbers
+            words = self.words.get(state.column) if takes_any and state.column is not None else None
             self.pools.append(make_pool(state, plan.every, questions, self.time, words))
 
     @property
