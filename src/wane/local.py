@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import glob
 import json
 import os
@@ -24,10 +25,10 @@ from wane import states
 from wane.errors import BadInput, BadParameter
 from wane.expr import Expr
 from wane.fn import Fn
-from wane.grouped import LowLevel
+from wane.grouped import LowLevel, timecolumn
 from wane.plan import Plan, build, check
 from wane.summaries.base import POLICIES
-from wane.times import instant
+from wane.times import instant, ticks
 
 BATCH = 1 << 20
 """Rows of a batch, where the source does not say."""
@@ -127,15 +128,7 @@ def read(source: Any, columns: Iterable[str]) -> tuple[pa.Schema, Iterator[pa.Re
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
-        wanted = [name for name in columns if name in source.columns]
-        try:
-            # Without columns, the rows would not come along.
-            rows = pa.table({"": pa.nulls(len(source))}).select([])
-            source = pa.Table.from_pandas(source[wanted], preserve_index=False) if wanted else rows
-        except (pa.ArrowException, TypeError, ValueError) as why:
-            raise BadInput(
-                f"the pandas frame cannot be read: {why}; give its columns one type and a name each"
-            ) from why
+        source = _read_pandas(source, [name for name in columns if name in source.columns])
     elif not isinstance(source, pa.Table) and hasattr(source, "__arrow_c_stream__"):
         try:
             reader = pa.RecordBatchReader.from_stream(source)
@@ -150,6 +143,36 @@ def read(source: Any, columns: Iterable[str]) -> tuple[pa.Schema, Iterator[pa.Re
     return source.schema, iter(source.to_batches(max_chunksize=BATCH))
 
 
+def _read_pandas(frame: Any, wanted: list[str]) -> pa.Table:
+    if not wanted:  # without columns, the rows would not come along
+        return pa.table({"": pa.nulls(len(frame))}).select([])
+    try:
+        table = pa.Table.from_pandas(frame[wanted], preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError) as why:
+        raise BadInput(f"the pandas frame cannot be read: {why}; give its columns one type and a name each") from why
+    for at, name in enumerate(wanted):
+        if frame[name].dtype == object and _meaning(table.schema.field(at).type):
+            table = table.set_column(at, name, _times_of_objects(frame[name], table.schema.field(at).type))
+    return table
+
+
+def _times_of_objects(column: Any, kind: pa.DataType) -> pa.Array:
+    """Times as Python objects: Arrow takes the type of the first, and would cut the others to it without a word."""
+    if pa.types.is_date(kind) and not any(isinstance(time, dt.datetime) for time in column):
+        return pa.array(column, kind, from_pandas=True)
+    read = ticks(column, f"column {column.name!r}")
+    tz, unit = (None, "us") if pa.types.is_date(kind) else (kind.tz, kind.unit)
+    kind = pa.timestamp("ns" if read.unit == "ns" else unit, tz)
+    return timecolumn.write(read.values, read.unit, kind, None if read.valid is None else ~read.valid)
+
+
+def _meaning(kind: pa.DataType) -> str:
+    """What a time means beside its number: two columns that differ in it are no one column."""
+    if pa.types.is_timestamp(kind):
+        return "a time without a zone" if kind.tz is None else "a time with a zone"
+    return "a date" if pa.types.is_date(kind) else ""
+
+
 def _read_files(source: Any, columns: list[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     import pyarrow.dataset as ds
 
@@ -160,16 +183,28 @@ def _read_files(source: Any, columns: list[str]) -> tuple[pa.Schema, Iterator[pa
         raise BadInput(f"there is no file {(missing or paths)[0]!r}; give the path or glob of Parquet files")
     try:
         data = ds.dataset(found[0] if len(found) == 1 else found, format="parquet")
-        for fragment in data.get_fragments():  # a file without a column would read as nulls
-            lacking = [
-                name for name in columns if name in data.schema.names and name not in fragment.physical_schema.names
-            ]
-            if lacking:
-                raise BadInput(f"{fragment.path!r} has no column {lacking[0]!r}, and other files have; leave it out")
+        wanted = [name for name in columns if name in data.schema.names]
+        for fragment in data.get_fragments():
+            _check_file(fragment, data.schema, wanted)
     except (pa.ArrowException, OSError) as why:
         raise BadInput(f"{found[0]!r} or a file beside it cannot be read as Parquet: {why}") from why
-    wanted = [name for name in columns if name in data.schema.names]
+    if not data.files:
+        raise BadInput(f"there is no file in {found[0]!r}; give the path or glob of Parquet files")
     return data.schema, _batches(data.to_batches(columns=wanted, batch_size=BATCH))
+
+
+def _check_file(fragment: Any, schema: pa.Schema, wanted: list[str]) -> None:
+    """Refuse a file beside others whose columns are not theirs: they would read as nulls, or as another time."""
+    there = fragment.physical_schema
+    for name in wanted:
+        if name not in there.names:
+            raise BadInput(f"{fragment.path!r} has no column {name!r}, and other files have; leave it out")
+        ours, theirs = schema.field(name).type, there.field(name).type
+        if _meaning(ours) != _meaning(theirs):
+            raise BadInput(
+                f"column {name!r} is {theirs} in {fragment.path!r}, and {ours} in another file; write all of them with "
+                "one type, times with a zone or all without"
+            )
 
 
 def _batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

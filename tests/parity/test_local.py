@@ -1,5 +1,6 @@
 """The grouped engine against exact arithmetic in fractions, which shares no code with it."""
 
+import datetime as dt
 import math
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from wane import Moments, decay, fn, local
 from wane.errors import BadInput, BadParameter, BadTime, BeforeLandmark, QueryInPast, Unsupported, WaneError
+from wane.times import instant, ticks
 
 SECOND = 10**9
 EXACT = {
@@ -302,6 +304,27 @@ def test_an_empty_input_gives_no_groups():
     assert answer.column_names == ["epoch", "key", "count", "argmax_value"]
 
 
+@pytest.mark.parametrize(
+    "empty",
+    [
+        pd.DataFrame(columns=["t", "v"]),
+        pl.DataFrame({"t": [], "v": []}),
+        pa.table({"t": pa.nulls(2), "v": pa.nulls(2)}),
+        pd.DataFrame({"t": [None], "v": [None]}),
+    ],
+    ids=["pandas", "polars", "nulls", "pandas nulls"],
+)
+def test_columns_of_nothing_but_nulls_are_an_empty_input(empty):
+    asked = [fn.count("v", decay="exp(half_life=5s)"), fn.sum(fn.expr("v * 2")), fn.mean("v"), fn.argmax("v")]
+    by_epoch = local.group(empty, every=("t", "100ms")).agg(*asked)
+    assert (by_epoch.num_rows, by_epoch.column_names[0]) == (0, "epoch")
+    answer = local.group(empty, time="t").agg(*asked)
+    count, total, mean, argmax = answer.to_pylist()[0].values()
+    assert (count, total, argmax) == (0, 0, None)
+    assert math.isnan(mean)
+    assert local.dropped(answer) == ({"time": len(empty)} if len(empty) else {})
+
+
 def test_a_users_own_decay_runs_in_the_engine():
     g = decay.forward(lambda n: n * n, name="squared-in-engine")
     table = trace(500)
@@ -544,6 +567,67 @@ def test_files_that_do_not_fit_each_other_are_named(tmp_path):
     pq.write_table(pa.table({"k": ["b"], "v": ["text"]}), tmp_path / "b.parquet")
     with pytest.raises(BadInput, match="a file cannot be read"):
         local.group(tmp_path, "k").agg(fn.sum("v"))
+
+
+NAIVE, EAST = dt.datetime(2026, 1, 1, 0, 0, 5), dt.timezone(dt.timedelta(hours=5))
+AWARE = NAIVE.replace(tzinfo=EAST)
+
+
+@pytest.mark.parametrize("times", [[NAIVE, AWARE], [AWARE, NAIVE], [None, NAIVE, AWARE], [NAIVE.date(), AWARE]])
+def test_a_frame_does_not_mix_times_with_and_without_a_zone(times):
+    frame = pd.DataFrame({"t": pd.Series(times, dtype=object)})
+    with pytest.raises(BadTime, match="'t' mix times with and without a time zone; give all of them a zone"):
+        local.group(frame, every=("t", "1d")).agg(fn.count())
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [AWARE, AWARE.astimezone(dt.UTC), None],
+        [NAIVE.date(), NAIVE, pd.NaT],
+        [pd.Timestamp("2026-01-01 00:00:00.000000001"), pd.Timestamp("2026-01-01 00:00:00.000000002"), None],
+    ],
+    ids=["zones", "dates", "nanoseconds"],
+)
+def test_a_frame_of_time_objects_keeps_every_time(times):
+    frame = pd.DataFrame({"t": pd.Series(times, dtype=object)})
+    found = local.group(frame, "t", time="t").agg(fn.argmax("t"), fn.count())
+    known = sorted({instant(time) for time in times[:2]})
+    assert (instants(found["t"]), sum(found["count"].to_pylist())) == (known, 2)
+    assert local.dropped(found) == {"time": 1}
+
+
+def test_dates_in_a_frame_stay_dates():
+    frame = pd.DataFrame({"t": [NAIVE.date(), None]})
+    assert local.group(frame, "t").agg(fn.count())["t"].to_pylist() == [NAIVE.date(), None]
+
+
+def instants(column):
+    found = ticks(column)
+    return [value * found.per_tick for value in found.values.tolist()]
+
+
+@pytest.mark.parametrize("first", [pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.date64()])
+@pytest.mark.parametrize("second", [pa.int64(), pa.timestamp("us"), pa.timestamp("us", "+05:00"), pa.date32()])
+def test_files_whose_times_differ_in_meaning_are_named(first, second, tmp_path):
+    day = pa.array([NAIVE.date()])
+    for name, kind in (("a", first), ("b", second)):
+        column = pa.array([86400]) if pa.types.is_integer(kind) else day.cast(pa.timestamp("us")).cast(kind)
+        pq.write_table(pa.table({"t": column}), tmp_path / f"{name}.parquet")
+    grouped = local.group(tmp_path, every=("t", "1d"))
+    same = str(first)[:4] == str(second)[:4] and ("tz" in str(first)) == ("tz" in str(second))
+    if same:
+        assert sum(grouped.agg(fn.count())["count"].to_pylist()) == 2
+        return
+    with pytest.raises(
+        BadInput, match=r"column 't' is .* in '.*b\.parquet', and .* in another file; write all of them"
+    ):
+        grouped.agg(fn.count())
+
+
+def test_a_folder_without_files_says_so(tmp_path):
+    with pytest.raises(BadInput, match="there is no file in"):
+        local.group(tmp_path).agg(fn.count())
 
 
 def test_a_state_is_not_read_under_another_function_of_its_name(tmp_path):

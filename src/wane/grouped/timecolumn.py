@@ -43,4 +43,4 @@ def unit_of(kind: pa.DataType) -> str:
 
 def label_type(kind: pa.DataType) -> pa.DataType:
     """The type of times in an answer: the column's own, but of small floats, which cannot tell epochs apart."""
-    return pa.float64() if pa.types.is_floating(kind) else kind
+    return pa.float64() if pa.types.is_floating(kind) or pa.types.is_null(kind) else kind

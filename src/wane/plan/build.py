@@ -95,7 +95,9 @@ def check(plan: Plan, schema: pa.Schema) -> None:
     if plan.time is not None:
         kind = schema.field(plan.time).type
         if not (_is_number(kind) or _is_time(kind)) or pa.types.is_decimal(kind) or pa.types.is_float16(kind):
-            raise BadInput(f"column {plan.time!r} must hold times (timestamps, dates, or seconds), and is {kind}")
+            raise BadInput(
+                f"column {plan.time!r} must hold times (timestamps, dates, or seconds), and is {kind}; cast it"
+            )
         tick = tick_of(kind)
         if plan.every is not None and (plan.every.length % tick or plan.every.offset % tick):
             raise BadParameter(
@@ -119,7 +121,7 @@ def tick_of(kind: pa.DataType) -> int:
         return PER_TICK[kind.unit]
     if pa.types.is_date(kind):
         return 86400 * SECOND
-    return 1 if pa.types.is_floating(kind) else SECOND
+    return 1 if pa.types.is_floating(kind) or pa.types.is_null(kind) else SECOND
 
 
 def _state(fn: Fn, time: str | None, every: Every | None) -> State:
@@ -158,7 +160,8 @@ def _is_key(kind: pa.DataType) -> bool:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+    types = pa.types  # an empty column of a frame has the type of nulls, and none of them is counted
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind))
 
 
 def _is_time(kind: pa.DataType) -> bool:
