@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from wane import serde
 from wane.errors import BadInput, CorruptState
 from wane.hashing import Hashes, hash_column
+from wane.times import absent
 
 _FORMS = ("int64", "float64", "values")
 
@@ -87,6 +88,10 @@ def read(items: Any, seed: int = 0) -> Items:
         import pyarrow as pa
 
         return _read_arrow(pa.chunked_array(items), seed)
+    if hasattr(items, "isna") and not isinstance(items.dtype, np.dtype):  # as NumPy, whole numbers would become doubles
+        import pyarrow as pa
+
+        return _read_arrow(pa.array(items, from_pandas=True), seed)
     if not isinstance(items, (np.ndarray, list)):
         items = items.to_numpy() if hasattr(items, "to_numpy") else list(items)
     if isinstance(items, list) and not {int, float}.issuperset(map(type, items)):
@@ -97,6 +102,10 @@ def read(items: Any, seed: int = 0) -> Items:
         raise BadInput(f"items must be one column of numbers, texts or bytes: {why}") from None
     if column.ndim != 1:
         raise BadInput(f"items must have one dimension, got shape {column.shape}; ravel it or pass one column")
+    if column.dtype.kind in "mM":
+        raise BadInput(
+            f"items must be whole numbers, floats, texts or bytes, got dtype {column.dtype}; convert the column"
+        )
     if isinstance(column, np.ma.MaskedArray) or column.dtype.kind not in "iufbSU":
         return _read_objects(column.tolist(), seed)
     if isinstance(items, list) and column.dtype.kind == "f" and any(type(item) is int for item in items):
@@ -175,6 +184,8 @@ def _read_arrow(items: Any, seed: int) -> Items:
         raise BadInput(f"items must be whole numbers, floats, texts or bytes, got Arrow type {kind}; cast the column")
     if types.is_integer(kind) and not column.null_count and column.type == kind:
         return read(column.to_numpy(zero_copy_only=False), seed)
+    if types.is_string_view(kind) or types.is_binary_view(kind):  # of which Arrow cannot take some
+        column = _without_views(column, pa.large_string() if types.is_string_view(kind) else pa.large_binary())
     missing = column.is_null()
     if types.is_floating(kind):
         values = column.dictionary_decode() if column.type != kind else column
@@ -183,8 +194,16 @@ def _read_arrow(items: Any, seed: int) -> Items:
     return Items(hash_column(column, seed), column, ~gone if gone.any() else None)
 
 
+def _without_views(column: Any, kind: Any) -> Any:
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return column.cast(kind)
+    return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(kind))
+
+
 def _read_objects(items: list[Any], seed: int) -> Items:
-    gone = np.array([item is None or item != item for item in items], np.bool_)
+    gone = np.array([absent(item) for item in items], np.bool_)
     known = [0 if bad else item for item, bad in zip(items, gone.tolist(), strict=True)]
     for item in known:
         if not isinstance(item, (int, float, str, bytes, np.integer, np.floating)):

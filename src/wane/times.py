@@ -427,20 +427,25 @@ def _from_list(times: Sequence[Any], what: str) -> Ticks:
     return Ticks(values, unit, None if all(there) else np.array(there))
 
 
-def _missing(time: Any) -> bool:
-    """Whether this stands for no time: None, NaN, NaT, a null of any library, an infinity."""
-    if time is None:
+def absent(thing: Any) -> bool:
+    """Whether this stands for nothing: None, NaN, NaT, a null of any library."""
+    if thing is None:
         return True
-    if isinstance(time, (float, np.floating)):
-        return not math.isfinite(time)
-    if isinstance(time, (int, str, dt.date)) and not hasattr(time, "to_datetime64"):
+    if isinstance(thing, (float, np.floating)):
+        return math.isnan(thing)
+    if isinstance(thing, (int, str, bytes, dt.date)) and not hasattr(thing, "to_datetime64"):
         return False
-    if _is_arrow(time) and hasattr(time, "is_valid"):
-        return not time.is_valid
+    if _is_arrow(thing) and hasattr(thing, "is_valid"):
+        return not thing.is_valid
     try:
-        return bool(time != time)
+        return bool(thing != thing)
     except (TypeError, ValueError):
-        return type(time).__name__ == "NAType"  # pandas.NA, which is neither equal nor unequal
+        return type(thing).__name__ == "NAType"  # pandas.NA, which is neither equal nor unequal
+
+
+def _missing(time: Any) -> bool:
+    """Whether this is no time: nothing, or an infinity."""
+    return absent(time) or (isinstance(time, (float, np.floating)) and math.isinf(time))
 
 
 def _zoned(time: Any, what: str) -> bool | None:

@@ -31,7 +31,7 @@ from wane.errors import (
     Unsupported,
     WaneError,
 )
-from wane.times import PER_TICK, SECOND, Nanoseconds, Ticks, instant, show, ticks
+from wane.times import PER_TICK, SECOND, Nanoseconds, Ticks, absent, instant, show, ticks
 
 LARGEST = math.ldexp(1.0, 400)
 """Values and weights under this (2.6e120) are taken: a million of their squares still fit a double."""
@@ -93,6 +93,7 @@ class Summary(ABC):
     def update(self, items: Any, times: Any = None, weights: Any = None) -> Self:
         """Add items: one, or a column of them, with their times and perhaps weights; gives the summary itself."""
         if is_scalar(items):
+            items = _plain_scalar(items)
             one = items.item() if isinstance(items, np.generic) else items
             if weights is None and self._plain(one) and self._wait(one, times):
                 return self
@@ -421,7 +422,16 @@ def ask(summary: Summary, question: str, now: Any, arguments: Mapping[str, Any])
 
 def is_scalar(items: Any) -> bool:
     """Whether one item was given, and not a column."""
-    return isinstance(items, (str, bytes)) or not (hasattr(items, "__len__") or hasattr(items, "__arrow_c_stream__"))
+    if isinstance(items, (str, bytes)) or hasattr(items, "as_py") or getattr(items, "ndim", 1) == 0:
+        return True
+    return not (hasattr(items, "__len__") or hasattr(items, "__arrow_c_stream__"))
+
+
+def _plain_scalar(item: Any) -> Any:
+    """One item without its wrapping by Arrow or NumPy."""
+    if hasattr(item, "as_py"):
+        return item.as_py()
+    return item[()] if isinstance(item, np.ndarray) else item
 
 
 def ldexp(number: float, exponent: int) -> float:
@@ -487,11 +497,14 @@ def _numbers(items: Any, what: str) -> tuple[Floats, NDArray[np.bool_] | None]:
         if array.dtype.kind == "O":
             if any(isinstance(item, (str, bytes)) for item in array.flat):
                 raise BadInput(f"{what} must be numbers, and hold texts; convert the column first")
-            array = array.astype(np.float64)  # None becomes NaN
+            try:
+                array = array.astype(np.float64)  # None becomes NaN
+            except TypeError:  # the nulls of libraries do not
+                array = np.array([np.nan if absent(item) else item for item in array.flat], np.float64)
     except (TypeError, ValueError, OverflowError) as why:
         if isinstance(why, BadInput):
             raise
-        raise BadInput(f"{what} must be numbers that a double can hold: {why}") from None
+        raise BadInput(f"{what} must be numbers that a double can hold: {why}; give a column of such numbers") from None
     if array.dtype.kind not in "fiub":
         raise BadInput(f"{what} must be numbers, got dtype {array.dtype}; convert the column first")
     if array.ndim != 1:
@@ -524,7 +537,8 @@ def _weights(weights: Any, size: int) -> Floats:
     if missing is not None:
         loads = np.where(missing, np.nan, loads)
     if (loads < 0).any():
-        raise BadInput(f"a weight must be 0 or more, got {loads[np.argmax(loads < 0)]!r}; wane cannot take items away")
+        worst = float(loads[np.argmax(loads < 0)])
+        raise BadInput(f"a weight must be 0 or more, got {worst!r}; wane cannot take items away")
     return loads
 
 

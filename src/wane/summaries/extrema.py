@@ -80,7 +80,7 @@ class Extrema(Summary):
 
     def min(self, now: Any = None, *, historical: bool = False) -> float:
         """The smallest decayed value; NaN when there is none."""
-        return -self._normalised(self._least(), now, historical)
+        return 0.0 - self._normalised(self._least(), now, historical)  # 0.0 stays without a sign
 
     def max(self, now: Any = None, *, historical: bool = False) -> float:
         """The largest decayed value; NaN when there is none."""
