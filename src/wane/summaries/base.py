@@ -92,8 +92,10 @@ class Summary(ABC):
 
     def update(self, items: Any, times: Any = None, weights: Any = None) -> Self:
         """Add items: one, or a column of them, with their times and perhaps weights; gives the summary itself."""
-        if is_scalar(items):
-            items = _plain_scalar(items)
+        kind = type(items)
+        bare = kind is float or kind is int  # the most common ones first: they come one by one
+        if bare or is_scalar(items):
+            items = items if bare else _plain_scalar(items)
             one = items.item() if isinstance(items, np.generic) else items
             if weights is None and self._plain(one) and self._wait(one, times):
                 return self
