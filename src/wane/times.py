@@ -54,8 +54,13 @@ _DURATION_UNITS = {
 _DURATION_WORDS = {
     **dict(_DURATION_UNITS.values()),
     **{short: _DURATION_UNITS[short][1] for short in ("sec", "min", "hr")},
+    **dict.fromkeys(("msec", "milli"), 1_000_000),
+    **dict.fromkeys(("usec", "micro"), 1_000),
+    **dict.fromkeys(("nsec", "nano"), 1),
 }
 """Units that take a plural and any case."""
+_LARGE_LETTERS = frozenset("WDHS")
+"""Letters that mean the same in capitals; M does not: it is months to some."""
 _TIMEDELTA_UNITS = {
     "W": 7 * 86400 * SECOND,
     "D": 86400 * SECOND,
@@ -63,6 +68,10 @@ _TIMEDELTA_UNITS = {
     "m": 60 * SECOND,
     **PER_TICK,
 }
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_ISO_DURATION = re.compile(rf"P(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?=\d)(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?")
+_CLOCK_DURATION = re.compile(r"()(?:(\d+) days?,? )?(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?)")
+_SPELLED_ZONE = re.compile(r"\s*(?:UTC|GMT|z)$", re.IGNORECASE)
 _DURATION_PART = re.compile(r"\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)\s*([a-zA-Zµμ]+)\s*")
 
 
@@ -473,6 +482,7 @@ def _from_arrow(times: Any, what: str) -> Ticks:
             raise BadInput(f"{what} must be a column of times, got a {type(times).__name__}: {why}") from None
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     kind = column.type
     if pa.types.is_date32(kind):
         column, kind = column.cast(pa.timestamp("s")), pa.timestamp("s")
@@ -520,7 +530,7 @@ def _only(column: Ticks, there: NDArray[np.bool_]) -> Ticks:
 
 def _iso(text: str, what: str) -> dt.datetime:
     try:
-        return dt.datetime.fromisoformat(text)
+        return dt.datetime.fromisoformat(_SPELLED_ZONE.sub("Z", text.strip()))
     except ValueError:
         raise BadTime(f"{what} must be a time, got {text!r}; write it as in '2026-01-31T12:00:00Z'") from None
 
@@ -552,6 +562,8 @@ def _duration_text(text: str, what: str) -> int:
     total = Fraction(0)
     at = 0
     body = text.strip()
+    if len(body) <= _LONGEST_TEXT:
+        body = _spelled_out(body)
     sign = -1 if body.startswith("-") else 1
     body = body[1:] if body[:1] in ("-", "+") else body
     while at < len(body) <= _LONGEST_TEXT:
@@ -566,14 +578,26 @@ def _duration_text(text: str, what: str) -> int:
         at = match.end()
     if not body or at < len(body):
         raise BadTime(
-            f"{what} must be a length of time, got {text[:_LONGEST_TEXT]!r}; write a number and a unit "
-            "(ns, us, ms, s, m, h, d, w), such as '5m', '1 minute' or '1h 30m'"
+            f"{what} must be a length of time, got {text[:_LONGEST_TEXT]!r}; write a number and a unit of fixed length "
+            "(ns, us, ms, s, m for minutes, h, d, w), such as '5m', '1 minute' or '1h 30m'"
         )
     return sign * round(total)
 
 
+def _spelled_out(text: str) -> str:
+    """A duration of ISO 8601 (PT5M), a clock's (1 day, 2:03:04) or SQL's (interval 5 minutes), as numbers with units.
+
+    A sign is no part of the first two: before a clock, to Python it would belong to the days alone.
+    """
+    found = _ISO_DURATION.fullmatch(text) or _CLOCK_DURATION.fullmatch(text)
+    if found is None:
+        return re.sub(r"^interval\s+(?=\d)", "", text, flags=re.IGNORECASE)
+    return " ".join(f"{number}{unit}" for number, unit in zip(found.groups(), "wdhms", strict=True) if number)
+
+
 def _unit_ns(word: str) -> int | None:
-    """Nanoseconds in a unit of duration; one letter is taken as it is, a word in any case and in the plural."""
+    """Nanoseconds in a unit of duration; a letter, mostly, is taken as it is, a word in any case and in the plural."""
+    word = word.lower() if word in _LARGE_LETTERS else word
     if word in _DURATION_UNITS:
         return _DURATION_UNITS[word][1]
     return _DURATION_WORDS.get(word.lower().removesuffix("s"))
