@@ -122,6 +122,8 @@ BAD: list[tuple[str, str, str]] = [
     ("poly(2) x", "        ^", "nothing may follow the decay"),
     ("poly(2, 3)", "        ^", "poly takes no such argument"),
     ("poly(x)", "     ^", "an argument is a number"),
+    ("quadratic", "^", "there is no decay 'quadratic'; did you mean poly?"),
+    ("linear", "^", "did you mean poly?"),
     ("poly(0)", "     ^", "beta must be a positive number, got 0.0; write poly(2)"),
     ("poly(-2)", "     ^", "got -2.0"),
     ("poly(1e999)", "     ^", "got inf"),

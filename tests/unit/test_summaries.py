@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from wane import Distinct, Extrema, Moments, SpaceSaving
-from wane.errors import BadInput, BadParameter, MergeRefused
+from wane.decay import forward
+from wane.errors import BadDecay, BadInput, BadParameter, BadTime, MergeRefused
 
 
 @pytest.mark.parametrize("kind", [Extrema, Moments])
@@ -65,6 +67,17 @@ def test_times_are_no_items(unit: str) -> None:
 
 def test_a_smallest_value_of_nothing_has_no_sign() -> None:
     assert str(Extrema("poly(2)", landmark=100).update([4.0, -0.0], times=[100, 110]).min(now=110)) == "0.0"
+
+
+@pytest.mark.parametrize("make", [Moments, Extrema, partial(SpaceSaving, 0.1), partial(Distinct, 0.1)])
+@pytest.mark.parametrize("way", ["at once", "alone"])
+def test_what_a_decay_cannot_weigh_is_refused_before_any_of_it_is_counted(make: Any, way: str) -> None:
+    holed = forward(lambda n: math.nan if 5.0001 < n < 5.0002 else n + 1.0, name="with a hole")
+    for decay, times in ((holed, [1.0, 5.00015, 9.0]), ("exp(half_life=1ns)", ["2026-01-01", "2049-01-01"])):
+        made = make(decay, landmark=0)
+        with pytest.raises((BadDecay, BadTime), match=r"gives nan at age 5\.0001|more than 2\*\*61 half-lives"):
+            made.update([1.0] * len(times), times) if way == "at once" else made.update(1.0, times[1])
+        assert (made.rows, made.newest, made.to_bytes()) == (0, None, make(decay, landmark=0).to_bytes())
 
 
 def test_the_name_of_a_sum_is_a_text() -> None:

@@ -192,8 +192,8 @@ class Forward(Decay):
             worst = int(np.argmax(weights))
             time = show(int(column.values[worst]) * column.per_tick)
             raise BadDecay(
-                f"{self} gives weight {weights[worst]!r} to an item of {time} at {show(now)}; Definition 1 wants "
-                "weights from 0 to 1, so its g must never fall"
+                f"{self} gives weight {float(weights[worst])!r} to an item of {time} at {show(now)}; Definition 1 "
+                "wants weights from 0 to 1, so its g must never fall"
             )
         at_most: Floats = np.minimum(weights, 1.0)
         return at_most

@@ -69,8 +69,8 @@ class CustomForward(Forward):
         if bad.any():
             at = int(np.argmax(bad))
             raise BadDecay(
-                f"{self} gives {values[at]!r} at age {number_text(float(ages[at]))} s; a decay must be finite and 0 or "
-                "more (for one that overflows, give its logarithm and log=True)"
+                f"{self} gives {float(values[at])!r} at age {number_text(float(ages[at]))} s; a decay must be "
+                "finite and 0 or more (for one that overflows, give its logarithm and log=True)"
             )
         return from_log(values) if self.log else split(values)
 
@@ -121,8 +121,8 @@ class CustomBackward(Backward):
         if bad.any():
             at = int(np.argmax(bad))
             raise BadDecay(
-                f"{self} gives weight {weights[at]!r} at age {number_text(float(ages[at]))} s; Definition 1 wants "
-                "weights from 0 to 1"
+                f"{self} gives weight {float(weights[at])!r} at age {number_text(float(ages[at]))} s; Definition 1 "
+                "wants weights from 0 to 1"
             )
         at_most: Floats = np.minimum(weights, 1.0)
         return at_most

@@ -367,4 +367,6 @@ _NICKNAMES = {
     "sliding": "window",
     "monomial": "poly",
     "power": "poly",
+    "linear": "poly",
+    "quadratic": "poly",
 }

@@ -44,6 +44,9 @@ _SOON = 9_000_000_000
 _NEAR = 2**62
 """Instants under this (a century around 1970) fit 64 bits in any unit, and so do their differences."""
 
+_SHORTEST = 2 * 64 / SECOND
+"""The reach of half-lives of 2 ns, of which 2**61 last a century; there are too many shorter ones in it."""
+
 _FARTHEST = 2**63 * SECOND
 
 POLICIES = ("error", "drop", "clamp")
@@ -85,6 +88,8 @@ class Summary(ABC):
         if before not in POLICIES:
             raise BadParameter(f"before must be one of {', '.join(POLICIES)}, got {before!r}")
         self.before = before
+        # Whether an instant within a century of 1970 may be one that the decay cannot weigh.
+        self._picky = isinstance(self.decay, (Pinned, CustomForward)) or self.decay.reach < _SHORTEST
         self.rows = 0
         self.newest: int | None = None
         self._dropped: dict[str, int] = {}
@@ -142,9 +147,7 @@ class Summary(ABC):
                 return False
         elif not isinstance(self.decay, NoDecay):
             return False
-        if isinstance(self.decay, (Pinned, CustomForward)) or (
-            at is not None and self.landmark is not None and at < self.landmark
-        ):
+        if self._picky or (at is not None and self.landmark is not None and at < self.landmark):
             return False
         if self._waiting[1] and (self._waiting[1][-1] is None) != (at is None):
             self._settle()
@@ -353,7 +356,7 @@ class Summary(ABC):
                 column, keep = self._before_landmark(column, keep, size, dropped)
                 oldest, newest = column.span() if len(column) else (0, 0)
             if len(column):
-                self._weighable(column.unit, oldest, newest)
+                self._weighable(column, oldest, newest)
                 self.newest = newest if self.newest is None else max(self.newest, newest)
         for reason, count in dropped.items():
             self._drop(reason, count)
@@ -361,11 +364,12 @@ class Summary(ABC):
         self.rows += accepted
         return Batch(column, loads if keep is None or loads is None else loads[keep], keep, accepted, (oldest, newest))
 
-    def _weighable(self, unit: str, oldest: int, newest: int) -> None:
+    def _weighable(self, column: Ticks, oldest: int, newest: int) -> None:
         """Let the decay refuse a batch before any of it is counted: what it takes at both ends, it takes between."""
-        picky = isinstance(self.decay, (Pinned, CustomForward))
-        if picky or not -_NEAR < oldest <= newest < _NEAR:
-            ends = Ticks(np.array([oldest // PER_TICK[unit], newest // PER_TICK[unit]]), unit)
+        if isinstance(self.decay, CustomForward):  # but for a user's function, which may do anything between
+            self.decay.locate(column, self.landmark)
+        elif self._picky or not -_NEAR < oldest <= newest < _NEAR:
+            ends = Ticks(np.array([oldest // column.per_tick, newest // column.per_tick]), column.unit)
             self.decay.locate(ends, self.landmark)
             next(weigh(self.decay, self.landmark, 2, ends, (oldest, newest)))
 
