@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from grouped_trace import HEAVY, HOLISTIC, SIMPLE, check_heavy, check_quantiles, close, trace
@@ -62,6 +63,13 @@ def test_without_epochs_now_is_the_newest_time_of_the_whole_input(rows: DataFram
     require_alike(latest, local.group(rows.toArrow(), "port", time="time").agg(*asked), "port")
     later = ws.group(rows, "port", time="time").agg(*asked, now="2026-01-01 00:05").toArrow()
     require_alike(later, local.group(rows.toArrow(), "port", time="time").agg(*asked, now="2026-01-01 00:05"), "port")
+
+
+def test_now_is_given_to_the_nanosecond(spark: SparkSession) -> None:
+    one = spark.createDataFrame(pa.table({"t": pa.array([1_767_225_600_000_000], pa.timestamp("us", "UTC"))}))
+    now = np.datetime64("2026-01-01T00:00:00.000000001")
+    found = ws.group(one, time="t").agg(fn.count(decay="exp(half_life=1ns)"), now=now).collect()
+    assert found == [(0.5,)]
 
 
 def test_a_query_without_groups_has_one_row(rows: DataFrame) -> None:

@@ -72,10 +72,8 @@ class Grouped:
         if at is None and plan.time is not None and _needs_now(plan):
             newest = rows.agg(F.max(f"`{plan.time}`").alias(levels.NOW))
             partials = partials.crossJoin(F.broadcast(newest))
-        elif at is not None:
-            partials = partials.withColumn(levels.NOW, F.lit(at / 10**9) if at % 1000 else _timestamp(at))
         spread = partials.repartition(*(F.col(f"`{name}`") for name in keyed)) if keyed else partials.repartition(1)
-        return spread.mapInArrow(levels.high(plan, schema), from_arrow_schema(levels.answer_schema(plan, schema)))
+        return spread.mapInArrow(levels.high(plan, schema, at), from_arrow_schema(levels.answer_schema(plan, schema)))
 
     def _stream(self, plan: Plan, rows: DataFrame, schema: pa.Schema) -> DataFrame:
         if plan.every is None or plan.time is None:
@@ -135,7 +133,3 @@ def group(
 
 def _needs_now(plan: Plan) -> bool:
     return plan.every is None and any(not isinstance(s.decay, (NoDecay, Landmark, Pinned)) for s in plan.states)
-
-
-def _timestamp(at: int) -> Any:
-    return F.timestamp_micros(F.lit(at // 1000))

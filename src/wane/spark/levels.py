@@ -58,12 +58,12 @@ def stamped(plan: Plan, schema: pa.Schema, before: str, budget: int, unit: str) 
     return reduce
 
 
-def high(plan: Plan, schema: pa.Schema) -> Callable[[Batches], Batches]:
-    """Partials to answers, of all groups of a partition; now may come as a column."""
+def high(plan: Plan, schema: pa.Schema, at: int | None = None) -> Callable[[Batches], Batches]:
+    """Partials to answers, of all groups of a partition, asked at a given instant; now may come as a column instead."""
 
     def complete(batches: Batches) -> Batches:
         engine = HighLevel(plan, schema)
-        now: Nanoseconds | None = None
+        now = None if at is None else Nanoseconds(at)
         for batch in batches:
             if NOW in batch.schema.names:
                 now = _now(batch) if now is None else now
