@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,10 +39,14 @@ class Stored:
 
     Attributes:
         plan: The query they belong to.
+        report: How many rows were read, and how many of them were dropped, by reason.
     """
 
-    def __init__(self, plan: Plan, schema: pa.Schema, partials: list[pa.RecordBatch]) -> None:
+    def __init__(
+        self, plan: Plan, schema: pa.Schema, partials: list[pa.RecordBatch], report: Mapping[str, Any]
+    ) -> None:
         self.plan = plan
+        self.report = report
         self._schema = schema
         self._partials = partials
 
@@ -69,18 +74,18 @@ class Stored:
                 )
         plan = Plan(self.plan.keys, self.plan.time, every, self.plan.where, self.plan.states, self.plan.answers)
         moved = [_moved(batch, old, every) for batch in self._partials]
-        return Stored(plan, self._schema, moved)
+        return Stored(plan, self._schema, moved, self.report)
 
     def answer(self, now: Any = "latest") -> pa.Table:
         """The answers of all groups, as :meth:`wane.local.Grouped.agg` gives them."""
         at = None if isinstance(now, str) and now == "latest" else instant(now, "now")
         if at is not None and self.plan.every is not None:
             raise BadParameter(f"by epochs, now is the end of each; leave now={now!r} away")
-        return self._merged().answers(at)
+        return self._merged().answers(at).replace_schema_metadata({_KEY: json.dumps(self.report)})
 
     def states(self) -> pa.Table:
         """The merged states, one row a group, as a table again."""
-        return table(self.plan, self._schema, [self._merged().merged()])
+        return table(self.plan, self._schema, [self._merged().merged()], self.report)
 
     def _merged(self) -> HighLevel:
         high = HighLevel(self.plan, self._schema)
@@ -95,8 +100,12 @@ def merge(*tables: pa.Table) -> Stored:
         raise BadParameter("there is nothing to merge; give one or more tables of states")
     first, schema = read_plan(tables[0])
     batches: list[pa.RecordBatch] = []
+    rows, dropped = 0, Counter[str]()
     for other in tables:
         plan, their_schema = read_plan(other)
+        their_rows, their_dropped = _read_report(other)
+        rows += their_rows
+        dropped.update(their_dropped)
         if plan != first:
             raise MergeRefused(f"the states belong to different queries:\n{first}\nand\n{plan}")
         if their_schema != schema:
@@ -108,7 +117,7 @@ def merge(*tables: pa.Table) -> Stored:
             batches += other.replace_schema_metadata().cast(wanted).to_batches()
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
             raise CorruptState(f"the columns of the table are not what its plan says: {why}") from why
-    return Stored(first, schema, batches)
+    return Stored(first, schema, batches, {"rows": rows, "dropped": dict(dropped)})
 
 
 def table(
@@ -139,6 +148,17 @@ def read_plan(states: pa.Table) -> tuple[Plan, pa.Schema]:
             "the table is not one of states: it carries no plan; keep the schema's metadata, or make it with states()"
         ) from why
     return plan, schema
+
+
+def _read_report(states: pa.Table) -> tuple[int, dict[str, int]]:
+    """How many rows the states of a table were made of, and how many were dropped, by reason."""
+    carried = json.loads(states.schema.metadata[_KEY])
+    rows, dropped = carried.get("rows", 0), carried.get("dropped", {})
+    if not isinstance(dropped, dict) or not all(
+        type(count) is int and count >= 0 for count in (rows, *dropped.values())
+    ):
+        raise CorruptState(f"the table says that {rows!r:.60} rows were read and {dropped!r:.60} dropped: no counts")
+    return rows, dropped
 
 
 def _moved(partials: pa.RecordBatch, old: Every, every: Every) -> pa.RecordBatch:

@@ -127,6 +127,24 @@ def test_a_forged_plan_is_refused(change: dict[str, Any], words: str) -> None:
         states.merge(kept.replace_schema_metadata({b"wane": json.dumps(carried)}))
 
 
+def test_what_was_dropped_stays_counted() -> None:
+    rows = [pa.table({"t": [1, None], "v": [None, 2.0]}), pa.table({"t": [99, None, 101], "v": [1.0, 2.0, 3.0]})]
+    asked = fn.sum("v", decay="poly(2)", landmark=100)
+    kept = [local.group(some, every=("t", "1m"), before="drop").states(asked) for some in rows]
+    merged = states.merge(*kept)
+    for found in (merged.answer(), states.merge(merged.over("2m").states()).answer()):
+        assert local.dropped(found) == {"time": 2, "value of v": 1, "before_landmark": 2}
+        assert json.loads(found.schema.metadata[b"wane"])["rows"] == 5
+
+
+@pytest.mark.parametrize("change", [{"rows": -1}, {"rows": "many"}, {"dropped": [1]}, {"dropped": {"time": True}}])
+def test_a_forged_report_is_refused(change: dict[str, Any]) -> None:
+    kept = local.group(trace(18), "port").states(fn.count())
+    carried = {**json.loads(kept.schema.metadata[b"wane"]), **change}
+    with pytest.raises(CorruptState, match="no counts"):
+        states.merge(kept.replace_schema_metadata({b"wane": json.dumps(carried)}))
+
+
 def test_forged_counters_are_refused() -> None:
     kept = local.group(trace(19), "port").states(fn.top("ip", 2, epsilon=0.5))
     at = kept.schema.get_field_index("s0_weights")
