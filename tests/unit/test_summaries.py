@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from wane import Distinct, Extrema, Moments, SpaceSaving
-from wane.decay import forward
+from wane.decay import forward, pinned
 from wane.errors import BadDecay, BadInput, BadParameter, BadTime, MergeRefused
 
 
@@ -78,6 +78,14 @@ def test_what_a_decay_cannot_weigh_is_refused_before_any_of_it_is_counted(make: 
         with pytest.raises((BadDecay, BadTime), match=r"gives nan at age 5\.0001|more than 2\*\*61 half-lives"):
             made.update([1.0] * len(times), times) if way == "at once" else made.update(1.0, times[1])
         assert (made.rows, made.newest, made.to_bytes()) == (0, None, make(decay, landmark=0).to_bytes())
+
+
+@pytest.mark.parametrize("make", [Moments, Extrema, partial(SpaceSaving, 0.1), partial(Distinct, 0.1)])
+def test_a_batch_of_nothing_has_no_time(make: Any) -> None:
+    """Not even 1970, which is after the question here."""
+    made = make(pinned("window(5m)", now=-60))
+    made.update([], times=[]).update([None, 1.0], times=[-70, None])
+    assert (made.rows, made.dropped) == (0, {"value": 1, "time": 1})
 
 
 def test_the_name_of_a_sum_is_a_text() -> None:

@@ -45,6 +45,8 @@ def weigh(
         span: The oldest and the newest of them.
         loads: Weights of the rows' own, which multiply the decayed ones.
     """
+    if not size:
+        return  # and `span` means nothing
     if isinstance(decay, NoDecay):
         times = None
     # One frame serves all where it reaches: then a column is measured against a constant.
