@@ -142,7 +142,7 @@ def test_what_breaks_definition_1_is_refused_and_the_age_is_named(
     monkeypatch.setattr(_jit, "DISABLED", True)  # compiling each would take its time, and changes no value
     with pytest.raises(BadDecay, match=said):
         make()
-    assert custom.names() == []
+    assert custom.names("forward") == custom.names("backward") == []
 
 
 def test_a_step_anywhere_in_a_wide_range_is_found() -> None:
@@ -232,7 +232,17 @@ def test_a_name_means_one_function() -> None:
             make()
     assert parse("forward user('square')") == first
     assert backward(lambda a: 1 / (1 + a), name="square").is_backward  # another direction, another name
-    assert custom.names() == ["square"]
+    assert custom.names("forward") == custom.names("backward") == ["square"]
+
+
+def test_a_text_with_another_unit_is_told_the_one_there_is() -> None:
+    forward(square, unit="1m")
+    with pytest.raises(BadDecay, match=r"with another unit; write forward user\('square', unit=1m\)"):
+        parse("forward user('square')")
+    with pytest.raises(BadDecay, match="no forward decay 'sqare' is defined in this process; did you mean 'square'"):
+        parse("forward user('sqare', unit=1m)")
+    with pytest.raises(BadDecay, match="no backward decay 'square' is defined in this process; define it first"):
+        parse("backward user('square', unit=1m)")
 
 
 @pytest.mark.parametrize("kind", ["default", "closure", "global"])

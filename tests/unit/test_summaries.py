@@ -67,6 +67,8 @@ def test_times_are_no_items(unit: str) -> None:
 
 def test_a_smallest_value_of_nothing_has_no_sign() -> None:
     assert str(Extrema("poly(2)", landmark=100).update([4.0, -0.0], times=[100, 110]).min(now=110)) == "0.0"
+    faded = Extrema("exp(half_life=1s)").update([-4.0, 4.0], times=[0, 10**6])
+    assert str(faded.min(now=10**6)) == "-0.0"  # too small for a double, and below 0
 
 
 @pytest.mark.parametrize("make", [Moments, Extrema, partial(SpaceSaving, 0.1), partial(Distinct, 0.1)])

@@ -202,9 +202,14 @@ def known(direction: str, name: str, unit: int) -> Decay | None:
     return found if found is not None and getattr(found, "unit", None) == unit else None
 
 
-def names() -> list[str]:
-    """The names of all custom decays of this process."""
-    return sorted({name for _, name in _KNOWN})
+def text_of(direction: str, name: str) -> str:
+    """The text form of the custom decay of this name, whatever its unit."""
+    return str(_KNOWN[direction, name])
+
+
+def names(direction: str) -> list[str]:
+    """The names of the custom decays of one direction in this process."""
+    return sorted(name for side, name in _KNOWN if side == direction)
 
 
 class _Made:

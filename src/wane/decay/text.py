@@ -331,7 +331,11 @@ def _user(direction: str) -> Callable[[_Arguments], Decay]:
         args.done(f"{direction} user('name')", "unit")
         found = custom.known(direction, name, unit)
         if found is None:
-            near = difflib.get_close_matches(name, custom.names(), 1, 0.5)
+            near = difflib.get_close_matches(name, custom.names(direction), 1, 0.5)
+            if name in near:
+                raise BadDecay(
+                    f"{name!r} is defined in this process with another unit; write {custom.text_of(direction, name)}"
+                )
             meant = f"; did you mean {near[0]!r}?" if near else ""
             raise BadDecay(
                 f"no {direction} decay {name!r} is defined in this process{meant}; define it first with "

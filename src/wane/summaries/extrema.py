@@ -80,11 +80,11 @@ class Extrema(Summary):
 
     def min(self, now: Any = None, *, historical: bool = False) -> float:
         """The smallest decayed value; NaN when there is none."""
-        return 0.0 - self._normalised(self._least(), now, historical)  # 0.0 stays without a sign
+        return self._normalised(self._least(), -1, now, historical)
 
     def max(self, now: Any = None, *, historical: bool = False) -> float:
         """The largest decayed value; NaN when there is none."""
-        return self._normalised(self._most(), now, historical)
+        return self._normalised(self._most(), 1, now, historical)
 
     def argmin(self) -> Extreme | None:
         """The item behind :meth:`min`, which does not depend on now; None when there is none."""
@@ -102,12 +102,12 @@ class Extrema(Summary):
         self._settle()
         return self._bottom
 
-    def _normalised(self, key: _Key | None, now: Any, historical: bool) -> float:
+    def _normalised(self, key: _Key | None, side: int, now: Any, historical: bool) -> float:
         weight, exponent = self._now(now, historical)
         if key is None:
             return math.nan
         product, power = key.product()
-        return ldexp(product / weight, power - exponent)
+        return side * ldexp(product / weight, power - exponent) if product else 0.0
 
     def _add_rows(self, values: Floats, batch: Batch) -> None:
         for rows, loads, _ in self._weigh(batch):
