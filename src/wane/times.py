@@ -71,7 +71,7 @@ _TIMEDELTA_UNITS = {
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _ISO_DURATION = re.compile(rf"P(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?=\d)(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?")
 _CLOCK_DURATION = re.compile(r"()(?:(\d+) days?,? )?(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?)")
-_SPELLED_ZONE = re.compile(r"\s*(?:UTC|GMT|z)$", re.IGNORECASE)
+_SPELLED_ZONE = re.compile(r"(?: ?(?:UTC|GMT)|z)$", re.IGNORECASE)
 _DURATION_PART = re.compile(r"\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)\s*([a-zA-Zµμ]+)\s*")
 
 
@@ -532,7 +532,8 @@ def _iso(text: str, what: str) -> dt.datetime:
     try:
         return dt.datetime.fromisoformat(_SPELLED_ZONE.sub("Z", text.strip()))
     except ValueError:
-        raise BadTime(f"{what} must be a time, got {text!r}; write it as in '2026-01-31T12:00:00Z'") from None
+        shown = repr(text[:_LONGEST_TEXT])
+        raise BadTime(f"{what} must be a time, got {shown}; write it as in '2026-01-31T12:00:00Z'") from None
 
 
 def _from_text(text: str, what: str) -> int:

@@ -169,13 +169,14 @@ def test_an_int_of_seconds_is_exact(seconds: int) -> None:
         "yesterday", "", "2026-13-01", "1767225600", "2026-01-01T25:00", b"2026-01-01", True, np.True_, None, 1j,
         math.nan, math.inf, -math.inf, 1e300, 10**400, -(10**30), [1], {}, dt.time(1), dt.timedelta(1),
         np.datetime64("NaT"), np.datetime64(5, "ps"), np.timedelta64(1, "s"), np.array(5.0), object(), Fraction(1, 2),
+        "2026-01-01" + " " * 10**6 + "UTC", "9" * 10**6,
     ],
     ids=_name,
 )  # fmt: skip
 def test_what_is_no_instant_is_refused(bad: Any) -> None:
     with pytest.raises(BadTime, match="when") as refused:
         instant(bad, "when")
-    assert len(str(refused.value)) < 250
+    assert len(str(refused.value)) < 300
 
 
 # --- columns ---------------------------------------------------------------------------------------------------
