@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from grouped_trace import HEAVY, HOLISTIC, SIMPLE, check_heavy, check_quantiles, close, trace
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 import wane.spark as ws
@@ -63,6 +64,19 @@ def test_without_epochs_now_is_the_newest_time_of_the_whole_input(rows: DataFram
     require_alike(latest, local.group(rows.toArrow(), "port", time="time").agg(*asked), "port")
     later = ws.group(rows, "port", time="time").agg(*asked, now="2026-01-01 00:05").toArrow()
     require_alike(later, local.group(rows.toArrow(), "port", time="time").agg(*asked, now="2026-01-01 00:05"), "port")
+
+
+def test_rows_before_a_landmark_are_as_the_policy_says(rows: DataFrame) -> None:
+    late = {"decay": "polynomial(1, 0, 1)", "landmark": "2026-01-01 00:02:30"}
+    asked = (fn.count(**late), fn.var("len", **late), fn.argmax("len", **late))
+    counts = {}
+    for before in ("drop", "clamp"):
+        found = ws.group(rows.repartition(3), "port", time="time", before=before).agg(*asked).toArrow()
+        require_alike(found, local.group(rows.toArrow(), "port", time="time", before=before).agg(*asked), "port")
+        counts[before] = sum(found["count"].to_pylist())
+    assert counts["drop"] < counts["clamp"]
+    with pytest.raises(PythonException, match="rows are before the landmark 2026-01-01T00:02:30Z"):
+        ws.group(rows, "port", time="time").agg(*asked).toArrow()
 
 
 def test_now_is_given_to_the_nanosecond(spark: SparkSession) -> None:
