@@ -88,10 +88,10 @@ def read(items: Any, seed: int = 0) -> Items:
         import pyarrow as pa
 
         return _read_arrow(pa.chunked_array(items), seed)
-    if hasattr(items, "isna") and not isinstance(items.dtype, np.dtype):  # as NumPy, whole numbers would become doubles
+    if hasattr(array := getattr(items, "array", items), "__arrow_array__"):
         import pyarrow as pa
 
-        return _read_arrow(pa.array(items, from_pandas=True), seed)
+        return _read_arrow(pa.array(array), seed)  # of pandas: whole numbers beside a null would become doubles
     if not isinstance(items, (np.ndarray, list)):
         items = items.to_numpy() if hasattr(items, "to_numpy") else list(items)
     if isinstance(items, list) and not {int, float}.issuperset(map(type, items)):

@@ -54,6 +54,10 @@ def test_texts_of_any_library_are_items(texts: Any) -> None:
     assert ([tuple(hit) for hit in found.top(2)], found.dropped) == ([("a", 2.0, 0.0)], {"value": 1})
 
 
+def test_sparse_numbers_of_pandas_are_items() -> None:
+    assert SpaceSaving(0.1).update(pd.Series([7, 0, 7], dtype="Sparse[int]")).top(1)[0].item == 7
+
+
 def test_ids_beside_a_null_of_pandas_keep_every_digit() -> None:
     found = Distinct(0.1).update(pd.Series([2**60, 2**60 + 1, None], dtype="Int64"))
     assert found.distinct() == 2
