@@ -130,6 +130,11 @@ class ExtremaPool(Pool):
             for side in self._sides:
                 side.update(ids[rows], powers + exponents + extra, halves, times, chosen)
 
+    def clear(self, groups: Ids) -> None:
+        """Forget some groups."""
+        for side in self._sides:
+            side.known[groups] = 0
+
     @property
     def nbytes(self) -> int:
         """The memory that all groups take."""

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from wane.decay.base import Floats
 from wane.errors import CorruptState
+from wane.grouped.arena import EXPONENT
 from wane.grouped.clock import Asked, Clock
 from wane.grouped.contents import list_offsets
 from wane.grouped.pool import Ids, Pool, unweighted
 from wane.grouped.query import Answer
-from wane.grouped.slab import EXPONENT, LOST, MISSED, TOTAL, Entries, Slab
+from wane.grouped.slab import LOST, MISSED, TOTAL, Entries, Slab
 
 _ROUNDING = 1e-12
 
@@ -26,7 +27,7 @@ class HeavyPool(Pool):
         super().__init__(*args)
         epsilon = dict(self.state.parameters)["epsilon"]
         self._room = math.ceil(1 / epsilon)
-        self._slab = Slab(self._room)
+        self._slab = Slab(self._room, self.budget)
 
     @property
     def nbytes(self) -> int:
@@ -41,6 +42,10 @@ class HeavyPool(Pool):
         """Append a batch."""
         for rows, weights, powers in unweighted(len(ids)) if clock is None else clock.sums(self.state):
             self._slab.append(ids[rows], weights, powers, values[rows])
+
+    def clear(self, groups: Ids) -> None:
+        """Forget some groups."""
+        self._slab.clear(groups)
 
     def fields(self) -> list[pa.Field]:
         """The sums of a group, and its counters as lists."""

@@ -33,6 +33,7 @@ class Pool(ABC):
         questions: What will be asked of it, so that it keeps no more than that needs.
         time: The type of the query's time column, or None where it has none.
         words: The words of its items, where they may be anything and not only numbers.
+        budget: About how many bytes all groups may take before they are handed out; None for no bound.
     """
 
     def __init__(
@@ -42,11 +43,13 @@ class Pool(ABC):
         questions: frozenset[str],
         time: pa.DataType | None,
         words: WordColumn | None = None,
+        budget: int | None = None,
     ) -> None:
         self.state = state
         self.every = every
         self.questions = questions
         self.time = time
+        self.budget = budget
         self._words = words
 
     @property
@@ -91,6 +94,10 @@ class Pool(ABC):
     @abstractmethod
     def absorb(self, ids: Ids, columns: list[pa.Array]) -> None:
         """Merge states, given as those columns, into groups that there is room for, in the order given."""
+
+    @abstractmethod
+    def clear(self, groups: Ids) -> None:
+        """Forget some groups."""
 
     @abstractmethod
     def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
@@ -153,6 +160,11 @@ class ObjectPool(Pool):
             mine = self._objects.get(group)
             self._objects[group] = found if mine is None else mine.merge(found)
 
+    def clear(self, groups: Ids) -> None:
+        """Drop the objects."""
+        for group in groups.tolist():
+            self._objects.pop(group, None)
+
     def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
         """Put the question to every object."""
         found = []
@@ -176,11 +188,10 @@ class ObjectPool(Pool):
         state, every = self.state, self.every
         decay, landmark = state.decay, state.landmark
         if every is not None and epoch is not None and measured_in_epoch(state, every):
-            start = every.offset + epoch * every.length
             if isinstance(decay, Forward):
-                landmark = start
+                landmark = every.start(epoch)
             else:
-                decay = Pinned(decay, start + every.length)
+                decay = Pinned(decay, every.end(epoch))
         made: Summary = self._spec.make(
             decay=decay,
             landmark=None if landmark is None else Nanoseconds(landmark),
@@ -195,6 +206,7 @@ def make_pool(
     questions: frozenset[str],
     time: pa.DataType | None,
     words: WordColumn | None = None,
+    budget: int | None = None,
 ) -> Pool:
     """The pool for a state: of the summary's own kind, or the fallback."""
     from wane.grouped.extrema_pool import ExtremaPool
@@ -202,7 +214,7 @@ def make_pool(
     from wane.grouped.moments_pool import MomentsPool
 
     own: dict[str, type[Pool]] = {"moments": MomentsPool, "extrema": ExtremaPool, "spacesaving": HeavyPool}
-    return own.get(state.summary, ObjectPool)(state, every, questions, time, words)
+    return own.get(state.summary, ObjectPool)(state, every, questions, time, words, budget)
 
 
 def unweighted(size: int) -> list[Rows]:
