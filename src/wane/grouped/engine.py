@@ -163,21 +163,28 @@ class HighLevel:
     Args:
         plan: The query.
         schema: The columns of its source.
+        ordered: Whether the partials always come in the same order; they are then merged as they come, and not kept.
     """
 
-    def __init__(self, plan: Plan, schema: pa.Schema) -> None:
+    def __init__(self, plan: Plan, schema: pa.Schema, ordered: bool = False) -> None:
         self._states = States(plan, plain_schema(schema))
         self._partials: list[pa.RecordBatch] = []
+        self._ordered = ordered
+        self.measured = Measured()
 
     def update(self, partials: pa.RecordBatch) -> None:
         """Take partials."""
-        if partials.num_rows:
+        if partials.num_rows and self._ordered:
+            with self.measured.timed(rows=partials.num_rows):
+                self._states.absorb(partials, ordered=True)
+        elif partials.num_rows:
             self._partials.append(partials)
 
     def answers(self, now: int | None = None) -> pa.Table:
         """The answers over all partials; the arguments are those of :func:`answer`."""
         self._merge()
-        return answer(self._states, now)
+        with self.measured.timed():
+            return answer(self._states, now)
 
     def merged(self) -> pa.RecordBatch:
         """One partial for each group, made of all."""
@@ -185,8 +192,10 @@ class HighLevel:
         return self._states.partials()
 
     def _merge(self) -> None:
-        if self._partials:
-            self._states.absorb(pa.Table.from_batches(self._partials).combine_chunks().to_batches()[0])
+        rows = sum(partials.num_rows for partials in self._partials)
+        if rows:
+            with self.measured.timed(rows):
+                self._states.absorb(pa.Table.from_batches(self._partials).combine_chunks().to_batches()[0])
             self._partials = []
 
 
