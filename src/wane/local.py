@@ -31,7 +31,7 @@ from wane.plan import Plan, build, check, together
 from wane.summaries.base import POLICIES
 from wane.times import instant
 
-BATCH = 1 << 20
+BATCH = 1 << 18
 """Rows of a batch, where the source does not say."""
 
 _DEALT = 1 << 18
@@ -144,7 +144,8 @@ def _answers(source: Any, plans: Sequence[Plan], now: Any, before: str, how: How
 def _run(source: Any, plans: Sequence[Plan], before: str, how: How, partials: bool = False) -> list[Run]:
     """All rows of the source through several plans."""
     columns = dict.fromkeys(name for plan in plans for name in plan.columns)
-    schema, batches = read(source, columns)
+    schema, few = read(source, columns)
+    batches = _gathered(few, list(columns))
     for plan in plans:
         check(plan, schema)
     runs = [Run(plan, schema, before, how, partials) for plan in plans]
@@ -167,6 +168,25 @@ def _run(source: Any, plans: Sequence[Plan], before: str, how: How, partials: bo
             for one in runs:
                 one.settle()
     return runs
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Small batches put together, and of all only the columns that are read: a batch costs as much as 1000 rows."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if rows + batch.num_rows > BATCH and held:
+            yield _joined(held)
+            held, rows = [], 0
+        # Without columns, the number of rows would be lost.
+        held.append(batch.select(columns) if columns and set(columns) <= set(batch.schema.names) else batch)
+        rows += batch.num_rows
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _policy(before: str) -> str:

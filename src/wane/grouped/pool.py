@@ -209,11 +209,14 @@ def make_pool(
     budget: int | None = None,
 ) -> Pool:
     """The pool for a state: of the summary's own kind, or the fallback."""
+    from wane.grouped.digest_pool import DigestPool
     from wane.grouped.extrema_pool import ExtremaPool
     from wane.grouped.heavy_pool import HeavyPool
     from wane.grouped.moments_pool import MomentsPool
 
     own: dict[str, type[Pool]] = {"moments": MomentsPool, "extrema": ExtremaPool, "spacesaving": HeavyPool}
+    if questions <= {"quantiles"} and dict(state.parameters).get("bits") is None:
+        own["qdigest"] = DigestPool
     return own.get(state.summary, ObjectPool)(state, every, questions, time, words, budget)
 
 
