@@ -210,6 +210,12 @@ def dropped(table: pa.Table) -> dict[str, int]:
     return found
 
 
+def shed(table: pa.Table) -> float | None:
+    """The share of the groups that an answer holds, by the hash of their keys; None where it holds all."""
+    found: float | None = json.loads((table.schema.metadata or {}).get(b"wane", b"{}")).get("shed")
+    return found
+
+
 def measured(table: pa.Table) -> dict[str, Any]:
     """What the run that gave an answer was like: rows, partials, ejections, peak bytes, seconds in each level."""
     found: dict[str, Any] = json.loads((table.schema.metadata or {}).get(b"wane", b"{}")).get("measured", {})
