@@ -34,6 +34,8 @@ from wane.times import instant
 BATCH = 1 << 18
 """Rows of a batch, where the source does not say."""
 
+_FORMS = {"csv": "CSV", "parquet": "Parquet"}
+
 _DEALT = 1 << 18
 """Rows that a thread takes at once."""
 
@@ -55,7 +57,7 @@ class Grouped:
         """The plan of the query, checked as far as it can be without the source."""
         return build(fns, self.keys, time=self.time, every=self.every, slide=self.slide, where=self.where)
 
-    def agg(self, *fns: Fn, now: Any = "latest") -> pa.Table:
+    def agg(self, *fns: Fn, now: Any = "latest", bounds: bool = False) -> pa.Table:
         """Ask, and compute: a table of epoch, keys and answers, ordered by epoch and keys.
 
         What was dropped is in the table's metadata, as JSON under ``wane`` (:func:`dropped` reads it).
@@ -63,8 +65,11 @@ class Grouped:
         Args:
             fns: What is asked, from :mod:`wane.fn`.
             now: The time of the question where there are no epochs: a time, or ``"latest"``: the newest of the input.
+            bounds: Whether each answer is followed by a column that says how far from the truth it may be, relative to
+                the group's decayed count, and whether it is exact: ``{"error": 0.0, "exact": True}``. Groups of few
+                rows are.
         """
-        return _answers(self.source, [self.plan(*fns)], now, self.before, self.how)[0]
+        return _answers(self.source, [self.plan(*fns)], now, self.before, self.how, bounds)[0]
 
     def states(self, *fns: Fn) -> pa.Table:
         """The states behind the answers, one row a group: to keep, merge and ask later (:mod:`wane.states`)."""
@@ -126,7 +131,9 @@ def run(source: Any, *plans: Plan, now: Any = "latest", before: str = "error", *
     return _answers(source, plans, now, _policy(before), _how(how))
 
 
-def _answers(source: Any, plans: Sequence[Plan], now: Any, before: str, how: How) -> list[pa.Table]:
+def _answers(
+    source: Any, plans: Sequence[Plan], now: Any, before: str, how: How, bounds: bool = False
+) -> list[pa.Table]:
     at = None if isinstance(now, str) and now == "latest" else instant(now, "now")
     if at is not None and all(plan.every is not None for plan in plans):
         raise BadParameter(f"by epochs, now is the end of each; leave now={now!r} away, or leave every= away")
@@ -134,7 +141,7 @@ def _answers(source: Any, plans: Sequence[Plan], now: Any, before: str, how: How
     joined = together(plans)
     runs = _run(source, [one.plan for _, one in joined], before, how)
     for (places, one), done in zip(joined, runs, strict=True):
-        answers = done.answers(None if one.plan.every is not None else at)
+        answers = done.answers(None if one.plan.every is not None else at, bounds)
         carried = {"wane": json.dumps(done.report)}
         for place, table in zip(places, one.split(answers), strict=True):
             found[place] = table.replace_schema_metadata(carried)
@@ -249,7 +256,7 @@ def read(source: Any, columns: Iterable[str]) -> tuple[pa.Schema, Iterator[pa.Re
     if not isinstance(source, pa.Table):
         raise BadInput(
             f"cannot read rows from a {type(source).__name__}; give an Arrow table or reader, a pandas or polars "
-            "frame, or the path of Parquet files"
+            "frame, or the path of Parquet or CSV files"
         )
     return source.schema, iter(source.to_batches(max_chunksize=BATCH))
 
@@ -261,9 +268,15 @@ def _read_files(source: Any, columns: list[str]) -> tuple[pa.Schema, Iterator[pa
     found = [match for path in paths for match in (sorted(glob.glob(path)) if glob.has_magic(path) else [path])]
     missing = [path for path in found if not os.path.exists(path)]
     if missing or not found:
-        raise BadInput(f"there is no file {(missing or paths)[0]!r}; give the path or glob of Parquet files")
+        raise BadInput(f"there is no file {(missing or paths)[0]!r}; give the path or glob of Parquet or CSV files")
+    kinds = {_form(path) for path in found}
+    if len(kinds) > 1:
+        raise BadInput(
+            f"the files {found[0]!r} and so on are of several kinds, {', '.join(sorted(kinds))}; read one kind"
+        )
+    (form,) = kinds
     try:
-        data = ds.dataset(found[0] if len(found) == 1 else found, format="parquet")
+        data = ds.dataset(found[0] if len(found) == 1 else found, format=form)
         for fragment in data.get_fragments():  # a file without a column would read as nulls
             lacking = [
                 name for name in columns if name in data.schema.names and name not in fragment.physical_schema.names
@@ -271,9 +284,17 @@ def _read_files(source: Any, columns: list[str]) -> tuple[pa.Schema, Iterator[pa
             if lacking:
                 raise BadInput(f"{fragment.path!r} has no column {lacking[0]!r}, and other files have; leave it out")
     except (pa.ArrowException, OSError) as why:
-        raise BadInput(f"{found[0]!r} or a file beside it cannot be read as Parquet: {why}") from why
+        raise BadInput(f"{found[0]!r} or a file beside it cannot be read as {_FORMS[form]}: {why}") from why
     wanted = [name for name in columns if name in data.schema.names]
     return data.schema, _batches(data.to_batches(columns=wanted, batch_size=BATCH))
+
+
+def _form(path: str) -> str:
+    """The kind of a file, by its name; of a folder, by the first file in it."""
+    if os.path.isdir(path):
+        inside = sorted(name for name in os.listdir(path) if not name.startswith((".", "_")))
+        path = inside[0] if inside else path
+    return "csv" if path.lower().endswith((".csv", ".csv.gz")) else "parquet"
 
 
 def _batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -201,6 +201,18 @@ def _lru(
         ids[row] = one
 
 
+@kernel(_FIND)
+def _pass(
+    table: Words, known: Words, free: Words, gone: Words, counts: Words, words: Words, width: int, slots: int,
+    ids: Words,
+) -> None:  # fmt: skip
+    """No slot at all: every row is a group by itself."""
+    for row in range(ids.shape[0]):
+        one = _enter(known, free, counts, words, row * width, width)
+        _eject(gone, counts, one)
+        ids[row] = one
+
+
 @kernel(_SWEEP)
 def _sweep_slots(
     table: Words, known: Words, gone: Words, counts: Words, width: int, slots: int, epoch: int, most: int
@@ -268,6 +280,7 @@ class Strategy:
 STRATEGIES: dict[str, Strategy] = {
     "direct": Strategy(_direct, _sweep_slots, lambda slots: slots, "one slot a group"),
     "second chance": Strategy(_second_chance, _sweep_slots, lambda slots: slots, "two slots a group"),
+    "none": Strategy(_pass, _sweep_slots, lambda slots: slots, "nothing is reduced, rows go up as they are"),
     "lru": Strategy(_lru, _sweep_lru, lambda slots: 6 * slots, "any slot, the group of longest ago goes"),
 }
 """By name; another one is added by putting it here."""

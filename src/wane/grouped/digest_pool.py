@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from wane.decay.base import Floats, Ints
 from wane.errors import CorruptState
@@ -47,6 +48,10 @@ class DigestPool(Pool):
         """Append a batch."""
         for rows, weights, powers in unweighted(len(ids)) if clock is None else clock.sums(self.state):
             self._slab.append(ids[rows], weights, powers, values[rows])
+
+    def exact(self, groups: Ids) -> NDArray[np.bool_]:
+        """Those of which no two values have been put together."""
+        return self._slab.nodes(groups).exact
 
     def clear(self, groups: Ids) -> None:
         """Forget some groups."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 import pyarrow as pa
 
 from wane.decay import Pinned
@@ -124,20 +125,20 @@ class LowLevel:
             parts = max(1, min(len(groups), int(_PARTS * states.nbytes / max(self.budget, 1))))
         for part in range(parts if len(groups) else 0):
             with self.measured.timed():
-                found = states.partials(groups[part::parts])
+                found = states.partials(np.ascontiguousarray(groups[part::parts]))
             yield self._handed(found)
         if len(groups):
             self.measured.flushes += 1
             self._states = self._empty()
 
-    def answers(self, now: int | None = None) -> pa.Table:
+    def answers(self, now: int | None = None, bounds: bool = False) -> pa.Table:
         """The answers over all rows, where nothing was handed out; the arguments are those of :func:`answer`."""
         if self._hops == 1:
-            return answer(self._states, now)
+            return answer(self._states, now, bounds)
         high = HighLevel(self.plan, self.schema)
         for partials in self.flush():
             high.update(partials)
-        return high.answers(now)
+        return high.answers(now, bounds)
 
     def _epoch_is_over(self) -> bool:
         """Whether under eager flush, without a cache, all groups have to go."""
@@ -180,11 +181,11 @@ class HighLevel:
         elif partials.num_rows:
             self._partials.append(partials)
 
-    def answers(self, now: int | None = None) -> pa.Table:
+    def answers(self, now: int | None = None, bounds: bool = False) -> pa.Table:
         """The answers over all partials; the arguments are those of :func:`answer`."""
         self._merge()
         with self.measured.timed():
-            return answer(self._states, now)
+            return answer(self._states, now, bounds)
 
     def merged(self) -> pa.RecordBatch:
         """One partial for each group, made of all."""
@@ -199,12 +200,13 @@ class HighLevel:
             self._partials = []
 
 
-def answer(states: States, now: int | None = None) -> pa.Table:
+def answer(states: States, now: int | None = None, bounds: bool = False) -> pa.Table:
     """The answers for all groups, ordered by epoch and keys.
 
     Args:
         states: The groups.
         now: The time of the question, where there are no epochs; None is the newest time of the input.
+        bounds: Whether each answer comes with a column that says how far from the truth it may be.
     """
     states.whole()
     newest = states.newest
@@ -218,4 +220,4 @@ def answer(states: States, now: int | None = None) -> pa.Table:
                 raise QueryInPast(f"{state} is asked at now={show(now)}, and was fixed for {show(state.decay.now)}")
         elif now is not None and newest is not None and state.decay.needs_landmark and now < (state.landmark or now):
             raise QueryInPast(f"now={show(now)} is before the landmark of {state}")
-    return states.answers(newest if now is None else now)
+    return states.answers(newest if now is None else now, bounds)

@@ -130,6 +130,10 @@ class ExtremaPool(Pool):
             for side in self._sides:
                 side.update(ids[rows], powers + exponents + extra, halves, times, chosen)
 
+    def exact(self, groups: Ids) -> NDArray[np.bool_]:
+        """All of them."""
+        return np.ones(len(groups), np.bool_)
+
     def clear(self, groups: Ids) -> None:
         """Forget some groups."""
         for side in self._sides:

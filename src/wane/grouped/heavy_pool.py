@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from wane.decay.base import Floats
 from wane.errors import CorruptState
@@ -42,6 +43,15 @@ class HeavyPool(Pool):
         """Append a batch."""
         for rows, weights, powers in unweighted(len(ids)) if clock is None else clock.sums(self.state):
             self._slab.append(ids[rows], weights, powers, values[rows])
+
+    def exact(self, groups: Ids) -> NDArray[np.bool_]:
+        """Those that have let no item go."""
+        self._slab.entries(groups)
+        return np.asarray(self._slab.sums.reshape(-1, 3)[groups, MISSED] == 0)
+
+    def error(self, answer: Answer) -> float:
+        """That of the weights; which item is among the answers is as uncertain."""
+        return float(dict(self.state.parameters)["epsilon"])
 
     def clear(self, groups: Ids) -> None:
         """Forget some groups."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from wane._jit import inline, kernel
 from wane.decay.base import Floats, Ints
@@ -203,6 +204,10 @@ class MomentsPool(Pool):
                 _squares(self._sums, self._powers, ids[rows], weights, powers, values[rows])
             else:
                 _sum(self._sums, self._powers, ids[rows], weights, powers, values[rows])
+
+    def exact(self, groups: Ids) -> NDArray[np.bool_]:
+        """All of them."""
+        return np.ones(len(groups), np.bool_)
 
     def clear(self, groups: Ids) -> None:
         """Forget some groups."""

@@ -6,6 +6,7 @@ group by :class:`ObjectPool`, which is slow and always right.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -94,6 +95,15 @@ class Pool(ABC):
     @abstractmethod
     def absorb(self, ids: Ids, columns: list[pa.Array]) -> None:
         """Merge states, given as those columns, into groups that there is room for, in the order given."""
+
+    def exact(self, groups: Ids) -> NDArray[np.bool_]:
+        """For which groups the answers are exact, but for rounding: those whose state holds all it was given."""
+        return np.zeros(len(groups), np.bool_)
+
+    def error(self, answer: Answer) -> float:
+        """How far an answer that is not exact may be from the truth, relative to the group's decayed count."""
+        bound = lookup(self.state.summary).bounds(dict(self.state.parameters)).get(answer.question)
+        return math.nan if bound is None else bound
 
     @abstractmethod
     def clear(self, groups: Ids) -> None:

@@ -114,12 +114,12 @@ class Run:
                 self._high.update(batch)
             partials.clear()
 
-    def answers(self, now: int | None = None) -> pa.Table:
-        """The answers over all rows."""
+    def answers(self, now: int | None = None, bounds: bool = False) -> pa.Table:
+        """The answers over all rows, as :func:`wane.grouped.engine.answer` gives them."""
         if self.how.levels == 1:
-            return self._lows[0].answers(now)
+            return self._lows[0].answers(now, bounds)
         self._finish()
-        return self._high.answers(now)
+        return self._high.answers(now, bounds)
 
     def states(self) -> list[pa.RecordBatch]:
         """Partials that hold all rows."""

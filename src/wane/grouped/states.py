@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from wane import registry
 from wane._jit import kernel
 from wane.decay.base import Ints
-from wane.errors import BadInput
+from wane.errors import BadInput, BadParameter
 from wane.expr import Column, Expr
 from wane.grouped import timecolumn
 from wane.grouped.arrays import grown
@@ -75,7 +75,8 @@ class States:
         self.pools: list[Pool] = []
         for i, state in enumerate(plan.states):
             questions = frozenset(a.question for a in plan.answers if a.state == i)
-            words = None if state.column is None else self.words.get(state.column)
+            items = registry.lookup(state.summary).items == "any"
+            words = self.words.get(state.column) if items and state.column is not None else None
             self.pools.append(make_pool(state, plan.every, questions, self.time, words, budget))
 
         self.followers = self._following()
@@ -190,8 +191,13 @@ class States:
         for i, pool in enumerate(self.pools):
             pool.absorb(ids, [partials.column(f"s{i}_{field.name}") for field in pool.fields()])
 
-    def answers(self, now: int | None) -> pa.Table:
-        """The answers for all groups, ordered by epoch and keys; without epochs they are asked at `now`."""
+    def answers(self, now: int | None, bounds: bool = False) -> pa.Table:
+        """The answers for all groups, ordered by epoch and keys.
+
+        Args:
+            now: When they are asked, without epochs.
+            bounds: Whether each answer comes with a column that says how far from the truth it may be.
+        """
         plan = self.plan
         groups = self.live
         keys = self._groups.keys(groups)
@@ -203,9 +209,16 @@ class States:
         columns.update(zip(plan.keys, keys, strict=True))
         for answer in plan.answers:
             when = asked(plan.states[answer.state], plan.every, epochs, now)
-            columns[answer.name] = self.pools[answer.state].answer(answer, groups, when)
+            pool = self.pools[answer.state]
+            columns[answer.name] = pool.answer(answer, groups, when)
+            if bounds:
+                name, exact = bounds_name(answer.name), pool.exact(groups)
+                if name in (*plan.keys, *(other.name for other in plan.answers)):
+                    raise BadParameter(f"bounds= adds a column {name!r}, and there is one; give it another name")
+                pair = [pa.array(np.where(exact, 0.0, pool.error(answer))), pa.array(exact)]
+                columns[name] = pa.StructArray.from_arrays(pair, ["error", "exact"])
         table = pa.table(columns)
-        keyed = list(columns)[: len(columns) - len(plan.answers)]
+        keyed = [*([EPOCH] if plan.every else []), *plan.keys]
         return table.take(_order([columns[name] for name in keyed])) if keyed else table
 
     def whole(self) -> None:
@@ -248,6 +261,11 @@ class States:
                 f"an epoch starts before or after what {self.plan.time!r} of type {self.time} can hold ({why}); cast "
                 "it to a wider type"
             ) from None
+
+
+def bounds_name(name: str) -> str:
+    """The column of the bounds of an answer."""
+    return f"{name}_bounds"
 
 
 def _kind(expr: Expr, schema: pa.Schema) -> pa.DataType:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from wane.grouped.hops import EPOCH
 from wane.grouped.query import Answer, Plan, State
+from wane.grouped.states import bounds_name
 
 
 class Together:
@@ -37,8 +38,13 @@ class Together:
         """The answers of each plan, with the names that it gave them."""
         found = []
         for named in self._names:
-            one = answers.select([*self._keyed, *named])
-            found.append(one.rename_columns([*self._keyed, *named.values()]))
+            names = {}
+            for long, short in named.items():
+                names[long] = short
+                if bounds_name(long) in answers.schema.names:
+                    names[bounds_name(long)] = bounds_name(short)
+            one = answers.select([*self._keyed, *names])
+            found.append(one.rename_columns([*self._keyed, *names.values()]))
         return found
 
 
