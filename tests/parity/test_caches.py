@@ -11,6 +11,7 @@ import pytest
 from grouped_trace import HEAVY, HOLISTIC, ROWS, SIMPLE, check_heavy, check_quantiles, close, trace
 
 from wane import fn, local, plan
+from wane._jit import DISABLED
 from wane.errors import BadParameter
 from wane.grouped import HighLevel, LowLevel
 from wane.grouped.cache import STRATEGIES, CachedGroups
@@ -196,3 +197,29 @@ def test_shedding_keeps_whole_groups_and_says_so() -> None:
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(BadParameter, match=words):
         local.group(trace(24, 10), "port", **options).agg(fn.count())
+
+
+def test_where_reducing_does_not_pay_rows_go_up_as_they_are_until_it_does() -> None:
+    random = np.random.default_rng(25)
+    rows = 400_000 if not DISABLED else 40_000
+    budget = rows * 10
+    keys = np.concatenate([random.permutation(rows), np.zeros(rows, np.int64), random.permutation(rows)])
+    made = plan.build([fn.count(), fn.sum("k")], ("k",))
+    schema = pa.schema([("k", pa.int64())])
+    low, high = LowLevel(made, schema, budget=budget), HighLevel(made, schema)
+    taken = []
+    for start in range(0, len(keys), 4000):
+        before = low.measured.partials
+        for partials in low.update(pa.record_batch([pa.array(keys[start : start + 4000])], schema)):
+            high.update(partials)
+        taken.append(low.measured.partials - before)
+    for partials in low.flush():
+        high.update(partials)
+    steps = rows // 4000
+    assert low.measured.passes >= 1
+    assert 4000 in taken[:steps]  # as they are
+    assert sum(taken[steps + steps // 2 : 2 * steps]) < rows / 4  # all of one group, which it finds out in time
+    found = high.answers()
+    assert sum(found["count"].to_pylist()) == len(keys)
+    assert sum(found["sum_k"].to_pylist()) == keys.sum()
+    assert low.measured.peak < 1.1 * budget

@@ -7,12 +7,15 @@ memory in use is that of the groups and little more, and nothing is ever moved t
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wane._jit import inline
 from wane.decay.base import Ints
+from wane.grouped.arrays import Number
 
 START, SIZE, SETTLED, CAPACITY, EXPONENT = range(5)
 """What is known of a group in ints: where its entries start, how many there are, how many of them are settled, how many
@@ -29,6 +32,15 @@ FIRST = 4
 def cursor() -> Ints:
     """The ints of an empty arena."""
     return np.zeros(FREE + 64, np.int64)
+
+
+def reserved(size: int, kind: type[Number]) -> NDArray[Number]:
+    """An array of zeros of which only those pages take memory that something was written to.
+
+    NumPy's own zeros come from the C library, which after a while hands out memory that was in use before, and then
+    writes all the zeros.
+    """
+    return np.frombuffer(mmap.mmap(-1, max(size, 1) * np.dtype(kind).itemsize), kind)
 
 
 @inline

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wane._jit import inline, kernel
 from wane.decay.base import Floats, Ints
-from wane.grouped.arena import CAPACITY, END, FIRST, FREE, SIZE, START, cursor, give, take
+from wane.grouped.arena import CAPACITY, END, FIRST, FREE, SIZE, START, cursor, give, reserved, take
 from wane.grouped.arrays import grown
 from wane.grouped.moments_pool import power_of_two
 from wane.grouped.slab import mixed
@@ -514,8 +514,8 @@ class DigestSlab:
         return made
 
     def _reserve(self, size: int) -> None:
-        """Empty memory; pages that nothing is written to cost nothing."""
-        self._nodes: tuple[Any, Any, Any] = (np.zeros(size, np.uint64), np.zeros(size), np.zeros(size, np.uint8))
+        kinds = np.uint64, np.float64, np.uint8
+        self._nodes: tuple[Any, ...] = tuple(reserved(size, kind) for kind in kinds)
 
     def _make_room(self, more: int = 0) -> None:
         """Move the stretches together, into memory that is at least half free then."""

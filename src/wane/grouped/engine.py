@@ -37,6 +37,12 @@ _PARTS = 32
 _PACE = 64
 """Under lazy flush one group of an old epoch goes for so many rows."""
 
+_PAYS = 1.25
+"""Fewer rows for each partial than this do not pay for reducing them (docs/decisions/0040)."""
+
+_TRIAL = 16
+"""Where reducing did not pay, so many times the rows of that trial go up as they are before the next one."""
+
 FLUSHES = ("lazy", "eager")
 
 
@@ -49,7 +55,8 @@ class LowLevel:
         before: What happens to a row before a state's landmark: ``"error"``, ``"drop"`` or ``"clamp"``.
         budget: How many bytes it may take; None for no bound.
         cache: A cache of groups of fixed size, as the name of its strategy (:mod:`wane.grouped.cache`); without one all
-            groups are kept until the budget is used up, and then all are handed out.
+            groups are kept until the budget is used up, and then all are handed out; and where that shows that reducing
+            does not pay, rows go up as they are for a while.
         slots: How many groups the cache holds.
         flush: Whether the groups of an epoch that is over are handed out little by little, ``"lazy"``, or at once,
             ``"eager"``.
@@ -84,6 +91,8 @@ class LowLevel:
         self._partials = partials or cache is not None or self._hops > 1
         self._limit = None if budget is None else int(_OF_STATES * budget)
         self._piece = _PIECE if budget is None or budget >= BUDGET else _TIGHT
+        self._began = 0  # the row at which the states were empty
+        self._passing = 0  # the row up to which rows go up as they are
         self._states = self._empty()
         self._epoch: int | None = None
 
@@ -114,7 +123,10 @@ class LowLevel:
             if gone is not None:
                 self.measured.ejections += gone.num_rows
                 yield self._handed(gone)
-            if (self._limit is not None and size > self._limit) or self._epoch_is_over():
+            if self._limit is not None and size > self._limit:
+                self._judge()
+                yield from self.flush()
+            elif self._epoch_is_over() or 0 < self._passing <= self.measured.rows:
                 yield from self.flush()
 
     def flush(self) -> Iterator[pa.RecordBatch]:
@@ -127,8 +139,10 @@ class LowLevel:
             with self.measured.timed():
                 found = states.partials(np.ascontiguousarray(groups[part::parts]))
             yield self._handed(found)
-        if len(groups):
-            self.measured.flushes += 1
+        if len(groups) or self._passing:
+            self.measured.flushes += len(groups) > 0
+            self._passing = self._passing if self.measured.rows < self._passing else 0
+            self._began = self.measured.rows
             self._states = self._empty()
 
     def answers(self, now: int | None = None, bounds: bool = False) -> pa.Table:
@@ -149,7 +163,15 @@ class LowLevel:
         return before is not None and now is not None and now > before
 
     def _empty(self) -> States:
-        return States(self._panes, self.schema, self._limit, self._cache, self._partials)
+        cache = self._cache or (("none", 1) if self._passing else None)
+        return States(self._panes, self.schema, self._limit, cache, self._partials)
+
+    def _judge(self) -> None:
+        """Before all is handed out for want of memory: decide whether reducing has paid."""
+        rows = self.measured.rows - self._began
+        if self._cache is None and not self._passing and rows < _PAYS * self._states.size:
+            self._passing = self.measured.rows + _TRIAL * rows
+            self.measured.passes += 1
 
     def _handed(self, partials: pa.RecordBatch) -> pa.RecordBatch:
         """Partials as they are handed out, which is counted."""

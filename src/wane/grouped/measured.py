@@ -17,6 +17,7 @@ class Measured:
         partials: Partials that went out.
         ejections: Those of them whose groups lost their place in the cache.
         flushes: How often everything was handed out.
+        passes: How often reducing did not pay, so that rows went up as they were for a while.
         peak: The most bytes that states took.
         seconds: The time spent.
     """
@@ -25,6 +26,7 @@ class Measured:
     partials: int = 0
     ejections: int = 0
     flushes: int = 0
+    passes: int = 0
     peak: int = 0
     seconds: float = 0.0
 
@@ -47,5 +49,6 @@ class Measured:
         self.partials += other.partials
         self.ejections += other.ejections
         self.flushes += other.flushes
+        self.passes += other.passes
         self.peak += other.peak
         self.seconds += other.seconds

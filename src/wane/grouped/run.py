@@ -164,6 +164,7 @@ def _measured(low: Measured, high: Measured, middle: list[HighLevel]) -> Mapping
         "partials": low.partials,
         "ejections": low.ejections,
         "flushes": low.flushes,
+        "passes": low.passes,
         "peak bytes": low.peak,
         "low seconds": low.seconds,
         "high seconds": high.seconds + sum(one.measured.seconds for one in middle),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wane._jit import inline, kernel
 from wane.decay.base import Floats, Ints
-from wane.grouped.arena import CAPACITY, END, FIRST, FREE, SIZE, START, cursor, give, take
+from wane.grouped.arena import CAPACITY, END, FIRST, FREE, SIZE, START, cursor, give, reserved, take
 from wane.grouped.arrays import grown
 from wane.grouped.moments_pool import power_of_two
 from wane.grouped.words import Words
@@ -431,8 +431,8 @@ class Slab:
         size = 1024 if budget is None else budget // 24 + 1024
         self.meta = np.zeros(0, np.int64)
         self.sums = np.zeros(0)
-        self._words = np.zeros(size, np.int64)  # pages that nothing is written to cost nothing
-        self._values = np.zeros(2 * size)
+        self._words = reserved(size, np.int64)
+        self._values = reserved(2 * size, np.float64)
         self._cursor = cursor()
         self._table = np.zeros(2 << (8 * room).bit_length(), np.int64)  # half full at most
         self._marks = np.zeros(8 * room, np.uint8)
@@ -492,7 +492,7 @@ class Slab:
         live = int(meta[:, CAPACITY].sum())
         size = max(2 * live, len(self._words)) + 8 * self._room
         offsets = np.concatenate([[0], np.cumsum(meta[:, CAPACITY])])
-        words, values = np.zeros(size, np.int64), np.zeros(2 * size)
+        words, values = reserved(size, np.int64), reserved(2 * size, np.float64)
         _gather(self.meta, self._words, self._values, groups, offsets, words, values)
         meta[:, START] = offsets[:-1]
         self._words, self._values = words, values
