@@ -27,7 +27,7 @@ from wane.errors import BadInput, BadParameter
 from wane.expr import Expr
 from wane.fn import Fn
 from wane.grouped import How, Run
-from wane.plan import Plan, build, check, together
+from wane.plan import Plan, build, check, explain, together
 from wane.summaries.base import POLICIES
 from wane.times import instant
 
@@ -70,6 +70,30 @@ class Grouped:
                 rows are.
         """
         return _answers(self.source, [self.plan(*fns)], now, self.before, self.how, bounds)[0]
+
+    def explain(self, *fns: Fn, run: bool = False) -> str:
+        """How the query is run, and why: the two levels, the strategy and the bytes of each state, by a sample of rows.
+
+        Args:
+            fns: What is asked.
+            run: Whether to run it, and say what was measured. A reader can be read once only: then with ``run=True``
+                the sample is left out.
+        """
+        plan = self.plan(*fns)
+        once = isinstance(self.source, pa.RecordBatchReader)
+        sample = None
+        if once:
+            schema = self.source.schema
+        else:
+            schema, batches = read(self.source, plan.columns)
+            sample = next(iter(batches), None)
+        check(plan, schema)
+        report = None
+        if run:
+            (done,) = _run(self.source, [plan], self.before, self.how)
+            done.answers()
+            report = done.report
+        return explain(plan, schema, self.how, self.before, sample, report)
 
     def states(self, *fns: Fn) -> pa.Table:
         """The states behind the answers, one row a group: to keep, merge and ask later (:mod:`wane.states`)."""

@@ -203,7 +203,7 @@ def _lru(
 
 @kernel(_FIND)
 def _pass(
-    table: Words, known: Words, free: Words, gone: Words, counts: Words, words: Words, width: int, slots: int,
+    table: Words, known: Words, free: Words, gone: Words, counts: Words, words: Words, width: int, slots: int,  # noqa: ARG001
     ids: Words,
 ) -> None:  # fmt: skip
     """No slot at all: every row is a group by itself."""

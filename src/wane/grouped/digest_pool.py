@@ -40,6 +40,11 @@ class DigestPool(Pool):
         """The memory that all groups take."""
         return self._slab.nbytes
 
+    @property
+    def strategy(self) -> str:
+        """How the states are kept."""
+        return f"buffer and sort: exact up to {self._rule.few} values, a q-digest of more when it pays"
+
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""
         self._slab.grow(groups)

@@ -25,8 +25,11 @@ BUDGET = 256 << 20
 _PIECE = 1 << 17
 """Rows that are taken at once: what is computed for them stays near the processor."""
 
-_TIGHT = 1 << 15
-"""Rows that are taken at once under a small budget, of which they have a share."""
+_LEAST = 512
+"""Fewer rows than this are not worth a look; above it, they get their share of a small budget."""
+
+_BYTES_A_ROW = 1 << 11
+"""One row is taken at once for so many bytes of budget: what a row takes on its way is a tenth of it."""
 
 _OF_STATES = 0.75
 """The share of the budget that states may take; the rest is for rows on their way in and partials on their way out."""
@@ -90,7 +93,7 @@ class LowLevel:
         self._flush = flush
         self._partials = partials or cache is not None or self._hops > 1
         self._limit = None if budget is None else int(_OF_STATES * budget)
-        self._piece = _PIECE if budget is None or budget >= BUDGET else _TIGHT
+        self._piece = _PIECE if budget is None else min(max(budget // _BYTES_A_ROW, _LEAST), _PIECE)
         self._began = 0  # the row at which the states were empty
         self._passing = 0  # the row up to which rows go up as they are
         self._states = self._empty()
@@ -100,6 +103,11 @@ class LowLevel:
     def rows(self) -> int:
         """The number of rows read."""
         return self._reader.rows
+
+    @property
+    def kept(self) -> States:
+        """The states that were not handed out."""
+        return self._states
 
     @property
     def dropped(self) -> Mapping[str, int]:

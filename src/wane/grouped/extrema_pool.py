@@ -114,6 +114,11 @@ class ExtremaPool(Pool):
         self._label = None if self.time is None else timecolumn.label_type(self.time)
         self._sides = [side for side in (self._top, self._bottom) if side is not None]
 
+    @property
+    def strategy(self) -> str:
+        """How the states are kept."""
+        return "the best item of each group in arrays, since it is a few numbers"
+
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""
         for side in self._sides:

@@ -35,6 +35,11 @@ class HeavyPool(Pool):
         """The memory that all groups take."""
         return self._slab.nbytes
 
+    @property
+    def strategy(self) -> str:
+        """How the states are kept."""
+        return f"buffer and hash: exact up to {self._room} items, the {self._room} heaviest of more (SpaceSaving)"
+
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""
         self._slab.grow(groups)

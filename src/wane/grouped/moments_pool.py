@@ -179,6 +179,13 @@ class MomentsPool(Pool):
         self._squared = bool(self.questions & {"var", "std"})
         self._kept = _NAMES[: 5 if self._squared else 2 if self.state.column is None else 4]
 
+    @property
+    def strategy(self) -> str:
+        """How the states are kept."""
+        if self._leader is not None:
+            return "none of its own: until a value is missing, the column's rows are all rows"
+        return "sums in one line of the cache, since they are a few numbers"
+
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""
         if self._leader is None:

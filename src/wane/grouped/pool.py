@@ -24,6 +24,9 @@ from wane.times import Nanoseconds, Ticks
 
 Ids = NDArray[np.int64]
 
+_OBJECT, _ROW = 2000, 40
+"""Bytes of an object of Python with a few small arrays, and of a row in it."""
+
 
 class Pool(ABC):
     """The states of one :class:`~wane.plan.State` for all groups.
@@ -52,6 +55,11 @@ class Pool(ABC):
         self.time = time
         self.budget = budget
         self._words = words
+
+    @property
+    def strategy(self) -> str:
+        """How the states are kept, and why, in half a line."""
+        return "one object for each group: there is no native pool for this summary"
 
     @property
     def takes_words(self) -> bool:
@@ -127,17 +135,20 @@ class ObjectPool(Pool):
         super().__init__(*args)
         self._spec = lookup(self.state.summary)
         self._objects: dict[int, Summary] = {}
+        self._rows = 0
 
     def grow(self, groups: int) -> None:
         """Nothing to do: objects are made when their first row comes."""
 
     @property
     def nbytes(self) -> int:
-        """By what the `SPEC` says a state takes at most."""
-        return len(self._objects) * self._spec.state_bytes(dict(self.state.parameters))
+        """By what the `SPEC` says a state takes at most, or what its rows would take if that is less."""
+        most = self._spec.state_bytes(dict(self.state.parameters))
+        return min(len(self._objects) * most, len(self._objects) * _OBJECT + self._rows * _ROW)
 
     def update(self, ids: Ids, clock: Clock | None, values: Any) -> None:
         """Sort the batch by group, and give each object its rows at once."""
+        self._rows += len(ids)
         order = np.argsort(ids, kind="stable")
         items: Any = np.ones(len(ids)) if values is None else values
         for rows in np.split(order, np.flatnonzero(np.diff(ids[order])) + 1):

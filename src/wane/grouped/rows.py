@@ -68,7 +68,7 @@ class Reader:
         plan = self.plan
         self.rows += batch.num_rows
         self._counted.clear()
-        batch = batch.select(list(plan.columns))
+        batch = self._checked(batch)
         plain = plain_schema(batch.schema)
         # A cast of no columns would lose the number of rows.
         batch = self._chosen(self._kept(batch if plain == batch.schema else batch.cast(plain)))
@@ -112,6 +112,19 @@ class Reader:
                 self._feed(pool, state, ids, clock, None, None)
             elif state.column is not None:
                 self._feed(pool, state, ids, clock, *read[state.column, pool.takes_words])
+
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that are read, of a batch that is what it says."""
+        for name in self.plan.columns:
+            if batch.schema.get_field_index(name) < 0:
+                there = ", ".join(batch.schema.names)
+                raise BadInput(f"the batch has no column {name!r}, or more than one; its columns are {there}")
+        chosen = batch.select(list(self.plan.columns))
+        try:
+            chosen.validate()
+        except pa.ArrowInvalid as why:
+            raise BadInput(f"the batch contradicts itself ({why}); whoever wrote it is wrong") from why
+        return chosen
 
     def _kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.plan.where is None or not batch.num_rows:

@@ -112,6 +112,11 @@ class States:
         return None if every is None or self.newest is None else (self.newest - every.offset) // every.step
 
     @property
+    def counts(self) -> Ints:
+        """How many rows each group has."""
+        return self._rows[: self.size]
+
+    @property
     def live(self) -> Ids:
         """The groups there are."""
         return np.arange(self.size) if self._cache is None else self._cache.live
