@@ -28,7 +28,7 @@ from wane.grouped import HighLevel, LowLevel
 from wane.grouped.clock import measured_in_epoch
 from wane.grouped.query import Every, Plan
 from wane.grouped.states import EPOCH
-from wane.plan.text import from_json, to_json
+from wane.grouped.text import from_json, to_json
 from wane.times import duration, instant, show_duration
 
 _KEY = b"wane"
@@ -63,6 +63,8 @@ class Stored:
         old = self.plan.every
         if old is None:
             raise BadParameter("these states have no epochs that could become longer; merge them as they are")
+        if old.slide is not None:
+            raise BadParameter(f"epochs {old} overlap, and cannot be joined; keep epochs that do not")
         every = Every(duration(length, "length"), duration(offset, "offset"))
         if every.length <= 0 or every.length % old.length or (every.offset - old.offset) % old.length:
             raise BadParameter(f"epochs of {show_duration(old.length)} do not fill epochs {every}; choose a multiple")

@@ -8,32 +8,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wane._jit import kernel
-from wane.decay import Backward, Forward, Pinned
+from wane.decay import Backward, Decay, Forward, Pinned
 from wane.decay.base import Floats, Ints
 from wane.decay.weigh import CHUNK, Weighed, weigh
 from wane.errors import BadTime
 from wane.grouped.query import Every, State
 from wane.times import SECOND, Ticks, show
 
+Shared: TypeAlias = frozenset[tuple[Decay, int | None]]
+
 _SMALL = math.ldexp(1.0, -500)
 
 
 @kernel("void(r_i8, int64, int64, w_i8, w_i8)")
-def _divide(times: Ints, offset: int, length: int, epochs: Ints, into: Ints) -> None:
-    """The epoch of each time, and the ticks since its start; times mostly stay in one epoch for a while."""
+def _divide(times: Ints, offset: int, step: int, epochs: Ints, into: Ints) -> None:
+    """The newest epoch of each time, and the ticks since its start; times mostly stay in one for a while."""
     epoch = np.int64(0)
     start = np.int64(0)
     for i in range(times.shape[0]):
         passed = times[i] - offset - start
-        if passed < 0 or passed >= length:
-            epoch = (times[i] - offset) // length
-            start = epoch * length
+        if passed < 0 or passed >= step:
+            epoch = (times[i] - offset) // step
+            start = epoch * step
             passed = times[i] - offset - start
         epochs[i] = epoch
         into[i] = passed
@@ -53,24 +55,31 @@ class Clock:
     Args:
         times: The time of every row, none missing.
         every: The epochs, or None.
+        hop: Where epochs overlap, which of those that a row is in is meant: 0 is the newest, 1 the one before it.
+        shared: Decays with landmarks whose weights are wanted more than once, and kept.
     """
 
-    def __init__(self, times: Ticks, every: Every | None) -> None:
+    def __init__(self, times: Ticks, every: Every | None, hop: int = 0, shared: Shared = frozenset()) -> None:
         self.times = times
         self.every = every
+        self._hop = hop
+        self._shared_weights: dict[Any, list[Rows] | None] = dict.fromkeys(shared)
         self.span = times.span() if len(times) else (0, 0)
         if every is not None:
             self._check(every)
-            length, offset = every.length // times.per_tick, every.offset // times.per_tick
+            step, offset = every.step // times.per_tick, every.offset // times.per_tick
             size = len(times)
             self.epochs, self._into = np.empty(size, np.int64), np.empty(size, np.int64)
-            _divide(times.values, offset, length, self.epochs, self._into)
-            self._length = length
+            _divide(times.values, offset, step, self.epochs, self._into)
+            self._length = every.length // times.per_tick
+            if hop:
+                self.epochs -= hop
+                self._into += hop * step
 
     def _check(self, every: Every) -> None:
         """Refuse times whose distance from the offset, or whose epoch's start, is no tick of 64 bits."""
         oldest, newest = self.span
-        start = (oldest - every.offset) // every.length * every.length + every.offset
+        start = every.start((oldest - every.offset) // every.step - self._hop)
         ends = (oldest - every.offset, newest - every.offset, start)
         if any(not -(2**63) <= end // self.times.per_tick < 2**63 for end in ends):
             raise BadTime(
@@ -80,11 +89,11 @@ class Clock:
 
     def take(self, keep: NDArray[np.bool_]) -> Clock:
         """Some of the rows."""
-        return Clock(self.times.take(keep), self.every)
+        return Clock(self.times.take(keep), self.every, self._hop)
 
     def at(self, times: Ticks) -> Clock:
         """The same rows at other times."""
-        return Clock(times, self.every)
+        return Clock(times, self.every, self._hop)
 
     def epoch(self, row: int) -> int | None:
         """The epoch of a row, or None where there are no epochs."""
@@ -92,6 +101,16 @@ class Clock:
 
     def sums(self, state: State) -> Iterator[Rows]:
         """The weights of all rows, for sums: right to rounding."""
+        key = (state.decay, state.landmark)
+        if key not in self._shared_weights:
+            return self._sums(state)
+        kept = self._shared_weights[key]
+        if kept is None:
+            kept = [Rows(rows, weights.copy(), powers.copy()) for rows, weights, powers in self._sums(state)]
+            self._shared_weights[key] = kept
+        return iter(kept)
+
+    def _sums(self, state: State) -> Iterator[Rows]:
         size = len(self.times)
         exponents = np.empty(min(size, CHUNK), np.int64)
         for rows, weights, exponent in self._shared(state, size):
@@ -180,7 +199,7 @@ def asked(state: State, every: Every | None, epochs: Ints, now: int | None) -> A
     times = [] if now is None else [now]
     if every is not None:
         distinct, place = np.unique(epochs, return_inverse=True)
-        times = [every.offset + (epoch + 1) * every.length for epoch in distinct.tolist()]
+        times = [every.end(epoch) for epoch in distinct.tolist()]
     if not times or not isinstance(decay, Forward) or isinstance(decay, Pinned):
         return Asked(times, place, np.ones(size), np.zeros(size, np.int64))
     if measured_in_epoch(state, every):

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 import pyarrow as pa
 
 from wane.decay import Pinned
-from wane.errors import QueryInPast
+from wane.errors import BadParameter, QueryInPast
+from wane.grouped.hops import by_panes, spread
+from wane.grouped.measured import Measured
 from wane.grouped.query import Plan
 from wane.grouped.rows import Reader, plain_schema
 from wane.grouped.states import States
@@ -20,7 +23,30 @@ BUDGET = 256 << 20
 """Bytes of states that the low level keeps before it hands them on, unless told otherwise."""
 
 _PIECE = 1 << 17
-"""Rows between two looks at the budget."""
+"""Rows that are taken at once: what is computed for them stays near the processor."""
+
+_LEAST = 512
+"""Fewer rows than this are not worth a look; above it, they get their share of a small budget."""
+
+_BYTES_A_ROW = 1 << 11
+"""One row is taken at once for so many bytes of budget: what a row takes on its way is a tenth of it."""
+
+_OF_STATES = 0.75
+"""The share of the budget that states may take; the rest is for rows on their way in and partials on their way out."""
+
+_PARTS = 32
+"""The states are handed out in parts of which so many fill the budget."""
+
+_PACE = 64
+"""Under lazy flush one group of an old epoch goes for so many rows."""
+
+_PAYS = 1.25
+"""Fewer rows for each partial than this do not pay for reducing them (docs/decisions/0040)."""
+
+_TRIAL = 16
+"""Where reducing did not pay, so many times the rows of that trial go up as they are before the next one."""
+
+FLUSHES = ("lazy", "eager")
 
 
 class LowLevel:
@@ -30,20 +56,58 @@ class LowLevel:
         plan: The query.
         schema: The columns of its source.
         before: What happens to a row before a state's landmark: ``"error"``, ``"drop"`` or ``"clamp"``.
-        budget: About how many bytes of states are kept; None for no bound.
+        budget: How many bytes it may take; None for no bound.
+        cache: A cache of groups of fixed size, as the name of its strategy (:mod:`wane.grouped.cache`); without one all
+            groups are kept until the budget is used up, and then all are handed out; and where that shows that reducing
+            does not pay, rows go up as they are for a while.
+        slots: How many groups the cache holds.
+        flush: Whether the groups of an epoch that is over are handed out little by little, ``"lazy"``, or at once,
+            ``"eager"``.
+        shed: The share of the groups that is kept, by a hash of their keys; rows of the others are dropped and counted.
+        partials: Whether partials will be asked for; else it can only answer by itself.
     """
 
-    def __init__(self, plan: Plan, schema: pa.Schema, before: str = "error", budget: int | None = BUDGET) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        schema: pa.Schema,
+        before: str = "error",
+        budget: int | None = BUDGET,
+        *,
+        cache: str | None = None,
+        slots: int = 1 << 14,
+        flush: str = "lazy",
+        shed: float | None = None,
+        partials: bool = True,
+    ) -> None:
+        if flush not in FLUSHES:
+            raise BadParameter(f"flush must be one of {', '.join(FLUSHES)}, got {flush!r}")
         self.plan = plan
         self.budget = budget
         self.schema = plain_schema(schema)
-        self._reader = Reader(plan, self.schema, before)
-        self._states = States(plan, self.schema)
+        self.measured = Measured()
+        self._panes = by_panes(plan)
+        self._hops = 1 if self._panes is plan or plan.every is None else plan.every.hops
+        self._reader = Reader(self._panes, self.schema, before, shed)
+        self._cache = None if cache is None else (cache, slots)
+        self._flush = flush
+        self._partials = partials or cache is not None or self._hops > 1
+        self._limit = None if budget is None else int(_OF_STATES * budget)
+        self._piece = _PIECE if budget is None else min(max(budget // _BYTES_A_ROW, _LEAST), _PIECE)
+        self._began = 0  # the row at which the states were empty
+        self._passing = 0  # the row up to which rows go up as they are
+        self._states = self._empty()
+        self._epoch: int | None = None
 
     @property
     def rows(self) -> int:
         """The number of rows read."""
         return self._reader.rows
+
+    @property
+    def kept(self) -> States:
+        """The states that were not handed out."""
+        return self._states
 
     @property
     def dropped(self) -> Mapping[str, int]:
@@ -56,22 +120,72 @@ class LowLevel:
         return pa.schema(self._states.fields())
 
     def update(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add a batch of rows; gives partials where the states have outgrown the budget."""
-        for start in range(0, batch.num_rows, _PIECE if self.budget is not None else max(batch.num_rows, 1)):
-            piece = batch.slice(start, _PIECE) if self.budget is not None else batch
-            self._reader.feed(piece, self._states)
-            if self.budget is not None and self._states.nbytes > self.budget:
+        """Add a batch of rows; gives partials where groups lost their place, or the states have outgrown the budget."""
+        for start in range(0, batch.num_rows, self._piece):
+            piece = batch.slice(start, self._piece)
+            with self.measured.timed(rows=piece.num_rows):
+                self._reader.feed(piece, self._states)
+                gone = self._states.ejected(2**62 if self._flush == "eager" else 1 + piece.num_rows // _PACE)
+                size = self._states.nbytes
+                self.measured.peak = max(self.measured.peak, size)
+            if gone is not None:
+                self.measured.ejections += gone.num_rows
+                yield self._handed(gone)
+            if self._limit is not None and size > self._limit:
+                self._judge()
+                yield from self.flush()
+            elif self._epoch_is_over() or 0 < self._passing <= self.measured.rows:
                 yield from self.flush()
 
     def flush(self) -> Iterator[pa.RecordBatch]:
-        """Hand out what is kept, as partials, and begin anew."""
-        if self._states.size:
-            yield self._states.partials()
-            self._states = States(self.plan, self.schema)
+        """Hand out what is kept, as partials, part by part, and begin anew."""
+        states, groups = self._states, self._states.live
+        parts = 1
+        if self.budget is not None:
+            parts = max(1, min(len(groups), int(_PARTS * states.nbytes / max(self.budget, 1))))
+        for part in range(parts if len(groups) else 0):
+            with self.measured.timed():
+                found = states.partials(np.ascontiguousarray(groups[part::parts]))
+            yield self._handed(found)
+        if len(groups) or self._passing:
+            self.measured.flushes += len(groups) > 0
+            self._passing = self._passing if self.measured.rows < self._passing else 0
+            self._began = self.measured.rows
+            self._states = self._empty()
 
-    def answers(self, now: int | None = None) -> pa.Table:
+    def answers(self, now: int | None = None, bounds: bool = False) -> pa.Table:
         """The answers over all rows, where nothing was handed out; the arguments are those of :func:`answer`."""
-        return answer(self._states, now)
+        if self._hops == 1:
+            return answer(self._states, now, bounds)
+        high = HighLevel(self.plan, self.schema)
+        for partials in self.flush():
+            high.update(partials)
+        return high.answers(now, bounds)
+
+    def _epoch_is_over(self) -> bool:
+        """Whether under eager flush, without a cache, all groups have to go."""
+        if self._flush == "lazy" or self._cache is not None:
+            return False
+        before, now = self._epoch, self._states.epoch
+        self._epoch = now if before is None or now is None else max(before, now)
+        return before is not None and now is not None and now > before
+
+    def _empty(self) -> States:
+        cache = self._cache or (("none", 1) if self._passing else None)
+        return States(self._panes, self.schema, self._limit, cache, self._partials)
+
+    def _judge(self) -> None:
+        """Before all is handed out for want of memory: decide whether reducing has paid."""
+        rows = self.measured.rows - self._began
+        if self._cache is None and not self._passing and rows < _PAYS * self._states.size:
+            self._passing = self.measured.rows + _TRIAL * rows
+            self.measured.passes += 1
+
+    def _handed(self, partials: pa.RecordBatch) -> pa.RecordBatch:
+        """Partials as they are handed out, which is counted."""
+        made = partials if self._hops == 1 else spread(partials, self._hops)
+        self.measured.partials += made.num_rows
+        return made
 
 
 class HighLevel:
@@ -80,21 +194,28 @@ class HighLevel:
     Args:
         plan: The query.
         schema: The columns of its source.
+        ordered: Whether the partials always come in the same order; they are then merged as they come, and not kept.
     """
 
-    def __init__(self, plan: Plan, schema: pa.Schema) -> None:
+    def __init__(self, plan: Plan, schema: pa.Schema, ordered: bool = False) -> None:
         self._states = States(plan, plain_schema(schema))
         self._partials: list[pa.RecordBatch] = []
+        self._ordered = ordered
+        self.measured = Measured()
 
     def update(self, partials: pa.RecordBatch) -> None:
         """Take partials."""
-        if partials.num_rows:
+        if partials.num_rows and self._ordered:
+            with self.measured.timed(rows=partials.num_rows):
+                self._states.absorb(partials, ordered=True)
+        elif partials.num_rows:
             self._partials.append(partials)
 
-    def answers(self, now: int | None = None) -> pa.Table:
+    def answers(self, now: int | None = None, bounds: bool = False) -> pa.Table:
         """The answers over all partials; the arguments are those of :func:`answer`."""
         self._merge()
-        return answer(self._states, now)
+        with self.measured.timed():
+            return answer(self._states, now, bounds)
 
     def merged(self) -> pa.RecordBatch:
         """One partial for each group, made of all."""
@@ -102,17 +223,20 @@ class HighLevel:
         return self._states.partials()
 
     def _merge(self) -> None:
-        if self._partials:
-            self._states.absorb(pa.Table.from_batches(self._partials).combine_chunks().to_batches()[0])
+        rows = sum(partials.num_rows for partials in self._partials)
+        if rows:
+            with self.measured.timed(rows):
+                self._states.absorb(pa.Table.from_batches(self._partials).combine_chunks().to_batches()[0])
             self._partials = []
 
 
-def answer(states: States, now: int | None = None) -> pa.Table:
+def answer(states: States, now: int | None = None, bounds: bool = False) -> pa.Table:
     """The answers for all groups, ordered by epoch and keys.
 
     Args:
         states: The groups.
         now: The time of the question, where there are no epochs; None is the newest time of the input.
+        bounds: Whether each answer comes with a column that says how far from the truth it may be.
     """
     states.whole()
     newest = states.newest
@@ -126,4 +250,4 @@ def answer(states: States, now: int | None = None) -> pa.Table:
                 raise QueryInPast(f"{state} is asked at now={show(now)}, and was fixed for {show(state.decay.now)}")
         elif now is not None and newest is not None and state.decay.needs_landmark and now < (state.landmark or now):
             raise QueryInPast(f"now={show(now)} is before the landmark of {state}")
-    return states.answers(newest if now is None else now)
+    return states.answers(newest if now is None else now, bounds)

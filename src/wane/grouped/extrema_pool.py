@@ -114,6 +114,11 @@ class ExtremaPool(Pool):
         self._label = None if self.time is None else timecolumn.label_type(self.time)
         self._sides = [side for side in (self._top, self._bottom) if side is not None]
 
+    @property
+    def strategy(self) -> str:
+        """How the states are kept."""
+        return "the best item of each group in arrays, since it is a few numbers"
+
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""
         for side in self._sides:
@@ -129,6 +134,15 @@ class ExtremaPool(Pool):
             times = np.zeros(len(chosen), np.int64) if clock is None else clock.times.values[rows]
             for side in self._sides:
                 side.update(ids[rows], powers + exponents + extra, halves, times, chosen)
+
+    def exact(self, groups: Ids) -> NDArray[np.bool_]:
+        """All of them."""
+        return np.ones(len(groups), np.bool_)
+
+    def clear(self, groups: Ids) -> None:
+        """Forget some groups."""
+        for side in self._sides:
+            side.known[groups] = 0
 
     @property
     def nbytes(self) -> int:

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from wane.decay.base import Floats
 from wane.errors import CorruptState
+from wane.grouped.arena import EXPONENT
 from wane.grouped.clock import Asked, Clock
 from wane.grouped.contents import list_offsets
 from wane.grouped.pool import Ids, Pool, unweighted
 from wane.grouped.query import Answer
-from wane.grouped.slab import EXPONENT, LOST, MISSED, TOTAL, Entries, Slab
+from wane.grouped.slab import LOST, MISSED, TOTAL, Entries, Slab
 
 _ROUNDING = 1e-12
 
@@ -26,12 +28,17 @@ class HeavyPool(Pool):
         super().__init__(*args)
         epsilon = dict(self.state.parameters)["epsilon"]
         self._room = math.ceil(1 / epsilon)
-        self._slab = Slab(self._room)
+        self._slab = Slab(self._room, self.budget)
 
     @property
     def nbytes(self) -> int:
         """The memory that all groups take."""
         return self._slab.nbytes
+
+    @property
+    def strategy(self) -> str:
+        """How the states are kept."""
+        return f"buffer and hash: exact up to {self._room} items, the {self._room} heaviest of more (SpaceSaving)"
 
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""
@@ -41,6 +48,19 @@ class HeavyPool(Pool):
         """Append a batch."""
         for rows, weights, powers in unweighted(len(ids)) if clock is None else clock.sums(self.state):
             self._slab.append(ids[rows], weights, powers, values[rows])
+
+    def exact(self, groups: Ids) -> NDArray[np.bool_]:
+        """Those that have let no item go."""
+        self._slab.entries(groups)
+        return np.asarray(self._slab.sums.reshape(-1, 3)[groups, MISSED] == 0)
+
+    def error(self, answer: Answer) -> float:
+        """That of the weights; which item is among the answers is as uncertain."""
+        return float(dict(self.state.parameters)["epsilon"])
+
+    def clear(self, groups: Ids) -> None:
+        """Forget some groups."""
+        self._slab.clear(groups)
 
     def fields(self) -> list[pa.Field]:
         """The sums of a group, and its counters as lists."""

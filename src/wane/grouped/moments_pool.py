@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from wane._jit import inline, kernel
 from wane.decay.base import Floats, Ints
@@ -165,17 +166,41 @@ def _merge(sums: Floats, powers_of: Ints, ids: Ids, powers: Ints, parts: Floats)
 
 
 class MomentsPool(Pool):
-    """Sums of weights, of weighted values and of weighted squares, each group at its own power of two."""
+    """Sums of weights, of weighted values and of weighted squares, each group at its own power of two.
+
+    The count of all rows is that of a column's rows as long as no value of the column was missing: until then a pool
+    for the one *follows* that for the other (:meth:`follow`), and costs nothing.
+    """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._sums = np.zeros(0)
+        self._own = np.zeros(0)
+        self._leader: MomentsPool | None = None
         self._squared = bool(self.questions & {"var", "std"})
         self._kept = _NAMES[: 5 if self._squared else 2 if self.state.column is None else 4]
 
+    @property
+    def strategy(self) -> str:
+        """How the states are kept."""
+        if self._leader is not None:
+            return "none of its own: until a value is missing, the column's rows are all rows"
+        return "sums in one line of the cache, since they are a few numbers"
+
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""
-        self._sums = grown(self._sums, groups * _WIDTH)
+        if self._leader is None:
+            self._own = grown(self._own, groups * _WIDTH)
+
+    def follow(self, leader: MomentsPool) -> None:
+        """Count the rows that another one counts."""
+        self._leader = leader
+
+    def part(self) -> None:
+        """Count rows by itself from now on."""
+        assert self._leader is not None
+        self._own = self._leader._sums.copy()
+        self._own.reshape(-1, _WIDTH)[:, WEIGHTED:_EXPONENT] = 0.0
+        self._leader = None
 
     def update(self, ids: Ids, clock: Clock | None, values: Floats | None) -> None:
         """Add a batch, by the cheapest pass that the questions allow."""
@@ -187,10 +212,23 @@ class MomentsPool(Pool):
             else:
                 _sum(self._sums, self._powers, ids[rows], weights, powers, values[rows])
 
+    def exact(self, groups: Ids) -> NDArray[np.bool_]:
+        """All of them."""
+        return np.ones(len(groups), np.bool_)
+
+    def clear(self, groups: Ids) -> None:
+        """Forget some groups."""
+        if self._leader is None:
+            self._own.reshape(-1, _WIDTH)[groups] = 0.0
+
     @property
     def nbytes(self) -> int:
         """The memory that all groups take."""
-        return self._sums.nbytes
+        return self._own.nbytes
+
+    @property
+    def _sums(self) -> Floats:
+        return self._own if self._leader is None else self._leader._sums
 
     @property
     def _powers(self) -> Ints:

@@ -6,6 +6,7 @@ group by :class:`ObjectPool`, which is slow and always right.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -23,6 +24,9 @@ from wane.times import Nanoseconds, Ticks
 
 Ids = NDArray[np.int64]
 
+_OBJECT, _ROW = 2000, 40
+"""Bytes of an object of Python with a few small arrays, and of a row in it."""
+
 
 class Pool(ABC):
     """The states of one :class:`~wane.plan.State` for all groups.
@@ -33,6 +37,7 @@ class Pool(ABC):
         questions: What will be asked of it, so that it keeps no more than that needs.
         time: The type of the query's time column, or None where it has none.
         words: The words of its items, where they may be anything and not only numbers.
+        budget: About how many bytes all groups may take before they are handed out; None for no bound.
     """
 
     def __init__(
@@ -42,12 +47,19 @@ class Pool(ABC):
         questions: frozenset[str],
         time: pa.DataType | None,
         words: WordColumn | None = None,
+        budget: int | None = None,
     ) -> None:
         self.state = state
         self.every = every
         self.questions = questions
         self.time = time
+        self.budget = budget
         self._words = words
+
+    @property
+    def strategy(self) -> str:
+        """How the states are kept, and why, in half a line."""
+        return "one object for each group: there is no native pool for this summary"
 
     @property
     def takes_words(self) -> bool:
@@ -92,6 +104,19 @@ class Pool(ABC):
     def absorb(self, ids: Ids, columns: list[pa.Array]) -> None:
         """Merge states, given as those columns, into groups that there is room for, in the order given."""
 
+    def exact(self, groups: Ids) -> NDArray[np.bool_]:
+        """For which groups the answers are exact, but for rounding: those whose state holds all it was given."""
+        return np.zeros(len(groups), np.bool_)
+
+    def error(self, answer: Answer) -> float:
+        """How far an answer that is not exact may be from the truth, relative to the group's decayed count."""
+        bound = lookup(self.state.summary).bounds(dict(self.state.parameters)).get(answer.question)
+        return math.nan if bound is None else bound
+
+    @abstractmethod
+    def clear(self, groups: Ids) -> None:
+        """Forget some groups."""
+
     @abstractmethod
     def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
         """Answer a question for some groups.
@@ -110,17 +135,20 @@ class ObjectPool(Pool):
         super().__init__(*args)
         self._spec = lookup(self.state.summary)
         self._objects: dict[int, Summary] = {}
+        self._rows = 0
 
     def grow(self, groups: int) -> None:
         """Nothing to do: objects are made when their first row comes."""
 
     @property
     def nbytes(self) -> int:
-        """By what the `SPEC` says a state takes at most."""
-        return len(self._objects) * self._spec.state_bytes(dict(self.state.parameters))
+        """By what the `SPEC` says a state takes at most, or what its rows would take if that is less."""
+        most = self._spec.state_bytes(dict(self.state.parameters))
+        return min(len(self._objects) * most, len(self._objects) * _OBJECT + self._rows * _ROW)
 
     def update(self, ids: Ids, clock: Clock | None, values: Any) -> None:
         """Sort the batch by group, and give each object its rows at once."""
+        self._rows += len(ids)
         order = np.argsort(ids, kind="stable")
         items: Any = np.ones(len(ids)) if values is None else values
         for rows in np.split(order, np.flatnonzero(np.diff(ids[order])) + 1):
@@ -153,6 +181,11 @@ class ObjectPool(Pool):
             mine = self._objects.get(group)
             self._objects[group] = found if mine is None else mine.merge(found)
 
+    def clear(self, groups: Ids) -> None:
+        """Drop the objects."""
+        for group in groups.tolist():
+            self._objects.pop(group, None)
+
     def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
         """Put the question to every object."""
         found = []
@@ -176,11 +209,10 @@ class ObjectPool(Pool):
         state, every = self.state, self.every
         decay, landmark = state.decay, state.landmark
         if every is not None and epoch is not None and measured_in_epoch(state, every):
-            start = every.offset + epoch * every.length
             if isinstance(decay, Forward):
-                landmark = start
+                landmark = every.start(epoch)
             else:
-                decay = Pinned(decay, start + every.length)
+                decay = Pinned(decay, every.end(epoch))
         made: Summary = self._spec.make(
             decay=decay,
             landmark=None if landmark is None else Nanoseconds(landmark),
@@ -195,14 +227,18 @@ def make_pool(
     questions: frozenset[str],
     time: pa.DataType | None,
     words: WordColumn | None = None,
+    budget: int | None = None,
 ) -> Pool:
     """The pool for a state: of the summary's own kind, or the fallback."""
+    from wane.grouped.digest_pool import DigestPool
     from wane.grouped.extrema_pool import ExtremaPool
     from wane.grouped.heavy_pool import HeavyPool
     from wane.grouped.moments_pool import MomentsPool
 
     own: dict[str, type[Pool]] = {"moments": MomentsPool, "extrema": ExtremaPool, "spacesaving": HeavyPool}
-    return own.get(state.summary, ObjectPool)(state, every, questions, time, words)
+    if questions <= {"quantiles"} and dict(state.parameters).get("bits") is None:
+        own["qdigest"] = DigestPool
+    return own.get(state.summary, ObjectPool)(state, every, questions, time, words, budget)
 
 
 def unweighted(size: int) -> list[Rows]:

@@ -16,18 +16,42 @@ from wane.times import show, show_duration
 
 @dataclass(frozen=True)
 class Every:
-    """Epochs: tumbling buckets of event time, ``[offset + i * length, offset + (i + 1) * length)``, in UTC.
+    """Epochs: buckets of event time, ``[offset + i * step, offset + i * step + length)``, in UTC.
+
+    They tumble, one after the other, or hop: with a `slide` shorter than their length a row is in several of them.
 
     Attributes:
         length: Nanoseconds.
         offset: Nanoseconds from 1970 to the start of some epoch.
+        slide: Nanoseconds from the start of one epoch to that of the next, which divide the length; None is the length.
     """
 
     length: int
     offset: int = 0
+    slide: int | None = None
+
+    @property
+    def step(self) -> int:
+        """Nanoseconds from the start of one epoch to that of the next."""
+        return self.length if self.slide is None else self.slide
+
+    @property
+    def hops(self) -> int:
+        """How many epochs a row is in."""
+        return self.length // self.step
+
+    def start(self, epoch: int) -> int:
+        """The instant at which an epoch starts."""
+        return self.offset + epoch * self.step
+
+    def end(self, epoch: int) -> int:
+        """The instant at which an epoch ends, the first after it."""
+        return self.start(epoch) + self.length
 
     def __str__(self) -> str:
-        return f"every {show_duration(self.length)}" + (f" offset {show_duration(self.offset)}" if self.offset else "")
+        hopping = f" slide {show_duration(self.slide)}" if self.slide is not None else ""
+        offset = f" offset {show_duration(self.offset)}" if self.offset else ""
+        return f"every {show_duration(self.length)}{hopping}{offset}"
 
 
 @dataclass(frozen=True)
@@ -84,6 +108,19 @@ class Plan:
             if expr is not None:
                 needed.update(dict.fromkeys(expr.columns))
         return tuple(needed)
+
+    def to_json(self) -> str:
+        """The plan as text, which :meth:`from_json` reads back to an equal plan."""
+        from wane.grouped.text import to_json
+
+        return to_json(self)
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Plan:
+        """The plan that a text holds, checked like one that a user writes; or `CorruptState`."""
+        from wane.grouped.text import from_json
+
+        return from_json(text)
 
     def __str__(self) -> str:
         lines = [

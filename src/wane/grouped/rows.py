@@ -12,17 +12,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wane.decay.base import Floats
-from wane.errors import BadInput, BeforeLandmark, QueryInPast
+from wane.errors import BadInput, BadParameter, BeforeLandmark, QueryInPast
 from wane.expr import Column, Expr
 from wane.grouped import timecolumn
 from wane.grouped.clock import Clock
 from wane.grouped.pool import Ids, Pool
 from wane.grouped.query import Plan, State
 from wane.grouped.states import States
+from wane.hashing import combine, hash_column
 from wane.summaries.base import column_of
 from wane.times import PER_TICK, Ticks, show
 
 Good = NDArray[np.bool_] | None
+
+_SHED_SEED = 0x5EED
+"""Not that of the hashes of items: what is kept has nothing to do with what is counted."""
 
 
 class Reader:
@@ -32,12 +36,18 @@ class Reader:
         plan: The query.
         schema: The columns of its source.
         before: What happens to a row before a state's landmark: ``"error"``, ``"drop"`` or ``"clamp"``.
+        shed: The share of the groups that is kept, by a hash of their keys; None keeps all.
     """
 
-    def __init__(self, plan: Plan, schema: pa.Schema, before: str = "error") -> None:
+    def __init__(self, plan: Plan, schema: pa.Schema, before: str = "error", shed: float | None = None) -> None:
+        if shed is not None and not (0 < shed <= 1 and plan.keys):
+            raise BadParameter(f"shed is a share of the groups from above 0 to 1, and needs keys; got {shed!r}")
         self.plan = plan
         self.before = before
+        self._shed = None if shed is None else np.uint64(min(int(shed * 2**64), 2**64 - 1))
         self.rows = 0
+        weighed = Counter((state.decay, state.landmark) for state in plan.states)
+        self._shared = frozenset(key for key, states in weighed.items() if states > 1)
         self._dropped: Counter[str] = Counter()
         self._counted: set[tuple[str, int]] = set()
         time = None if plan.time is None else schema.field(plan.time).type
@@ -58,18 +68,24 @@ class Reader:
         plan = self.plan
         self.rows += batch.num_rows
         self._counted.clear()
-        batch = batch.select(list(plan.columns))
+        batch = self._checked(batch)
         plain = plain_schema(batch.schema)
         # A cast of no columns would lose the number of rows.
-        batch = self._kept(batch if plain == batch.schema else batch.cast(plain))
-        clock = None
-        if plan.time is not None and batch.num_rows:
-            times = timecolumn.read(batch.column(plan.time))
-            if times.valid is not None:
-                self._dropped["time"] += int((~times.valid).sum())
-                batch = batch.filter(pa.array(times.valid))
-                times = times.take(times.valid)
-            clock = Clock(times, plan.every)
+        batch = self._chosen(self._kept(batch if plain == batch.schema else batch.cast(plain)))
+        if plan.time is None or not batch.num_rows:
+            self._enter(batch, None, states)
+            return
+        times = timecolumn.read(batch.column(plan.time))
+        if times.valid is not None:
+            self._dropped["time"] += int((~times.valid).sum())
+            batch = batch.filter(pa.array(times.valid))
+            times = times.take(times.valid)
+        for hop in range(1 if plan.every is None else plan.every.hops):
+            self._enter(batch, Clock(times, plan.every, hop, self._shared), states)
+
+    def _enter(self, batch: pa.RecordBatch, clock: Clock | None, states: States) -> None:
+        """Add rows to the states of their groups, in one epoch each."""
+        plan = self.plan
         if not batch.num_rows:
             return
         if clock is not None:
@@ -80,23 +96,49 @@ class Reader:
         ids = states.place(keys, batch.num_rows, clock)
         read: dict[tuple[Expr, bool], tuple[Any, Good]] = {}
         for state, pool in zip(plan.states, states.pools, strict=True):
-            expr = state.column
-            if expr is None:
-                self._feed(pool, state, ids, clock, None, None)
-                continue
-            words = pool.takes_words
-            if (expr, words) not in read:
+            expr, words = state.column, pool.takes_words
+            if expr is not None and (expr, words) not in read:
                 read[expr, words] = _words(expr, batch, states) if words else _numbers(expr, batch)
                 good = read[expr, words][1]
                 if good is not None:
                     self._count(f"value of {expr}", ~good, int(words))
-            self._feed(pool, state, ids, clock, *read[expr, words])
+        for follower, leader in [*states.followers.items()]:
+            column = plan.states[leader].column
+            assert column is not None
+            if read[column, False][1] is not None:
+                states.part(follower)
+        for i, (state, pool) in enumerate(zip(plan.states, states.pools, strict=True)):
+            if state.column is None and i not in states.followers:
+                self._feed(pool, state, ids, clock, None, None)
+            elif state.column is not None:
+                self._feed(pool, state, ids, clock, *read[state.column, pool.takes_words])
+
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that are read, of a batch that is what it says."""
+        for name in self.plan.columns:
+            if batch.schema.get_field_index(name) < 0:
+                there = ", ".join(batch.schema.names)
+                raise BadInput(f"the batch has no column {name!r}, or more than one; its columns are {there}")
+        chosen = batch.select(list(self.plan.columns))
+        try:
+            chosen.validate()
+        except pa.ArrowInvalid as why:
+            raise BadInput(f"the batch contradicts itself ({why}); whoever wrote it is wrong") from why
+        return chosen
 
     def _kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.plan.where is None or not batch.num_rows:
             return batch
         keep = _evaluate(self.plan.where, batch)
         return batch.filter(pa.array((keep != 0) & ~np.isnan(keep)))
+
+    def _chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of the groups that are kept; a group is kept in all epochs or in none, and everywhere alike."""
+        if self._shed is None or not batch.num_rows:
+            return batch
+        keep = combine(*(hash_column(batch.column(name), _SHED_SEED) for name in self.plan.keys)) <= self._shed
+        self._dropped["shed"] += int((~keep).sum())
+        return batch.filter(pa.array(keep))
 
     def _feed(self, pool: Pool, state: State, ids: Ids, clock: Clock | None, values: Any, keep: Good) -> None:
         """Give a pool the rows it can use, and count the others."""
@@ -122,7 +164,7 @@ class Reader:
             return
         for state in self.plan.states:
             if state.decay.needs_landmark and state.landmark is not None:
-                start = (state.landmark - every.offset) // every.length * every.length + every.offset
+                start = every.start((state.landmark - every.offset) // every.step)
                 if clock.span[0] < start:
                     raise QueryInPast(
                         f"{state} is asked at the end of epochs before its landmark, where before='clamp' has put rows "

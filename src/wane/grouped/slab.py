@@ -16,19 +16,14 @@ from numpy.typing import NDArray
 
 from wane._jit import inline, kernel
 from wane.decay.base import Floats, Ints
+from wane.grouped.arena import CAPACITY, END, FIRST, FREE, SIZE, START, cursor, give, reserved, take
 from wane.grouped.arrays import grown
 from wane.grouped.moments_pool import power_of_two
 from wane.grouped.words import Words
 
-START, SIZE, SETTLED, CAPACITY, EXPONENT = range(5)
-"""What is known of a group in ints: where its entries start, how many there are, how many of them are settled, how many
-there is room for, and the power of two of its weights."""
-
 TOTAL, LOST, MISSED = range(3)
-"""And in floats: the sum of weights, what its rounding lost, and the most that a word without an entry can weigh."""
-
-_FIRST = 4
-"""Entries that a new group has room for."""
+"""What is known of a group in floats: the sum of weights, what its rounding lost, and the most that a word without an
+entry can weigh."""
 
 _HOT = 8192
 """Entries whose place is remembered."""
@@ -158,18 +153,18 @@ def _settle(
 
 @inline
 def _widen(meta: Ints, words: Words, values: Floats, group: int, capacity: int, cursor: Ints) -> bool:
-    """Give a group more room, at the end of the memory; false where there is none left."""
-    end = cursor[0]
-    if end + capacity > words.shape[0]:
+    """Give a group more room; false where there is none left."""
+    end = take(cursor, words, capacity)
+    if end < 0:
         return False
     start = meta[group * 5]
     for i in range(meta[group * 5 + 1]):
         words[end + i] = words[start + i]
         values[2 * (end + i)] = values[2 * (start + i)]
         values[2 * (end + i) + 1] = values[2 * (start + i) + 1]
+    give(cursor, words, start, meta[group * 5 + 3])
     meta[group * 5] = end
     meta[group * 5 + 3] = capacity
-    cursor[0] += capacity
     return True
 
 
@@ -243,7 +238,7 @@ def _append(
             _settle(meta, sums, words, values, group, room, table, cursor, marks)
             capacity = meta[at + 3]
             if 2 * meta[at + 1] >= capacity and capacity < 4 * room:
-                wanted = max(_FIRST, 2 * capacity)
+                wanted = max(FIRST, 2 * capacity)
                 if not _widen(meta, words, values, group, wanted, cursor):
                     return row
         place = meta[at] + meta[at + 1]
@@ -287,7 +282,7 @@ def _merge(
         coming = offsets[row + 1] - offsets[row]
         _settle(meta, sums, words, values, group, room, table, cursor, marks)
         if meta[at + 1] + coming > meta[at + 3]:
-            capacity = max(_FIRST, meta[at + 3])
+            capacity = max(FIRST, meta[at + 3])
             while capacity < meta[at + 1] + coming:
                 capacity *= 2
             if not _widen(meta, words, values, group, capacity, cursor):
@@ -335,13 +330,31 @@ def _merge(
     return rows
 
 
-@kernel("void(w_i8, w_f8, w_i8, w_f8, w_i8, w_i8, w_u1, int64)")
+@kernel("void(w_i8, w_f8, w_i8, w_f8, w_i8, w_i8, w_u1, int64, r_i8)")
 def _settle_all(
-    meta: Ints, sums: Floats, words: Words, values: Floats, cursor: Ints, table: Ints, marks: Any, room: int
+    meta: Ints,
+    sums: Floats,
+    words: Words,
+    values: Floats,
+    cursor: Ints,
+    table: Ints,
+    marks: Any,
+    room: int,
+    groups: Ints,
 ) -> None:
-    """Settle every group, so that each has at most `room` entries."""
-    for group in range(meta.shape[0] // 5):
-        _settle(meta, sums, words, values, group, room, table, cursor, marks)
+    """Settle some groups, so that each has at most `room` entries."""
+    for i in range(groups.shape[0]):
+        _settle(meta, sums, words, values, groups[i], room, table, cursor, marks)
+
+
+@kernel("void(w_i8, w_f8, w_i8, w_i8, r_i8)")
+def _clear(meta: Ints, sums: Floats, words: Words, cursor: Ints, groups: Ints) -> None:
+    """Forget some groups."""
+    for i in range(groups.shape[0]):
+        at = groups[i] * 5
+        give(cursor, words, meta[at], meta[at + 3])
+        meta[at : at + 5] = 0
+        sums[groups[i] * 3 : groups[i] * 3 + 3] = 0.0
 
 
 @kernel("void(r_i8, r_i8, r_f8, r_i8, r_i8, w_i8, w_f8)")
@@ -410,15 +423,17 @@ class Slab:
 
     Args:
         room: The most entries that a settled group has.
+        budget: Bytes that it may take, which are reserved, so that it does not move as it grows; None for no bound.
     """
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, budget: int | None = None) -> None:
         self._room = room
+        size = 1024 if budget is None else budget // 24 + 1024
         self.meta = np.zeros(0, np.int64)
         self.sums = np.zeros(0)
-        self._words = np.zeros(1024, np.int64)
-        self._values = np.zeros(2048)
-        self._cursor = np.zeros(2, np.int64)  # where free memory begins, and the newest stamp
+        self._words = reserved(size, np.int64)
+        self._values = reserved(2 * size, np.float64)
+        self._cursor = cursor()
         self._table = np.zeros(2 << (8 * room).bit_length(), np.int64)  # half full at most
         self._marks = np.zeros(8 * room, np.uint8)
         self._met = np.zeros(8 * room, np.uint8)
@@ -427,7 +442,7 @@ class Slab:
     @property
     def nbytes(self) -> int:
         """The memory that the groups take."""
-        return self.meta.nbytes + self.sums.nbytes + 24 * int(self._cursor[0])
+        return self.meta.nbytes + self.sums.nbytes + 24 * int(self._cursor[END])
 
     def grow(self, groups: int) -> None:
         """Make room for this many groups."""
@@ -457,12 +472,18 @@ class Slab:
 
     def entries(self, groups: Ints) -> Entries:
         """The entries of some groups, settled."""
-        _settle_all(self.meta, self.sums, self._words, self._values, self._cursor, self._table, self._marks, self._room)
+        _settle_all(
+            self.meta, self.sums, self._words, self._values, self._cursor, self._table, self._marks, self._room, groups
+        )
         sizes = self.meta.reshape(-1, 5)[groups, SIZE]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         words, values = np.empty(offsets[-1], np.int64), np.empty(2 * offsets[-1])
         _gather(self.meta, self._words, self._values, groups, offsets, words, values)
         return Entries(offsets, words, values)
+
+    def clear(self, groups: Ints) -> None:
+        """Forget some groups."""
+        _clear(self.meta, self.sums, self._words, self._cursor, groups)
 
     def _make_room(self) -> None:
         """Move the stretches together, into memory that is at least half free then."""
@@ -471,11 +492,12 @@ class Slab:
         live = int(meta[:, CAPACITY].sum())
         size = max(2 * live, len(self._words)) + 8 * self._room
         offsets = np.concatenate([[0], np.cumsum(meta[:, CAPACITY])])
-        words, values = np.zeros(size, np.int64), np.zeros(2 * size)
+        words, values = reserved(size, np.int64), reserved(2 * size, np.float64)
         _gather(self.meta, self._words, self._values, groups, offsets, words, values)
         meta[:, START] = offsets[:-1]
         self._words, self._values = words, values
-        self._cursor[0] = live
+        self._cursor[END] = live
+        self._cursor[FREE:] = 0
 
 
 def _mix(words: Words) -> NDArray[np.uint64]:

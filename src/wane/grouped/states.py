@@ -9,19 +9,21 @@ import pyarrow.compute as pc
 from wane import registry
 from wane._jit import kernel
 from wane.decay.base import Ints
-from wane.errors import BadInput
+from wane.errors import BadInput, BadParameter
 from wane.expr import Column, Expr
 from wane.grouped import timecolumn
 from wane.grouped.arrays import grown
+from wane.grouped.cache import CachedGroups
 from wane.grouped.clock import Clock, asked
 from wane.grouped.contents import content_hashes
+from wane.grouped.hops import EPOCH as EPOCH
 from wane.grouped.keys import Groups
+from wane.grouped.moments_pool import MomentsPool
 from wane.grouped.pool import Ids, Pool, make_pool
 from wane.grouped.query import Plan
 from wane.grouped.words import WordColumn
 from wane.times import PER_TICK
 
-EPOCH = "epoch"
 ROWS, NEWEST = "rows", "newest"
 _NEVER = -(2**63)
 
@@ -41,14 +43,28 @@ class States:
     Args:
         plan: The query.
         schema: The columns of its source.
+        budget: About how many bytes they may take before they are handed out; None for no bound.
+        cache: The strategy of a cache of groups, and its slots (:mod:`wane.grouped.cache`); None keeps every group.
+        noted: Whether rows and newest times are kept for each group, which partials need.
     """
 
-    def __init__(self, plan: Plan, schema: pa.Schema) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        schema: pa.Schema,
+        budget: int | None = None,
+        cache: tuple[str, int] | None = None,
+        noted: bool = True,
+    ) -> None:
         self.plan = plan
         self.schema = schema
         self.time = None if plan.time is None else schema.field(plan.time).type
         keys = [pa.field(EPOCH, pa.int64())] if plan.every else []
-        self._groups = Groups([*keys, *(schema.field(name) for name in plan.keys)])
+        columns = [*keys, *(schema.field(name) for name in plan.keys)]
+        self._cache = None if cache is None else CachedGroups(columns, *cache, epochs=bool(keys))
+        self._groups: Groups | CachedGroups = self._cache or Groups(columns)
+        self._noted = noted
+        self._latest = _NEVER
         self._rows = np.zeros(0, np.int64)
         self._newest = np.zeros(0, np.int64)
         self.words = {
@@ -59,26 +75,67 @@ class States:
         self.pools: list[Pool] = []
         for i, state in enumerate(plan.states):
             questions = frozenset(a.question for a in plan.answers if a.state == i)
-            takes_any = registry.lookup(state.summary).items == "any"  # another state may read the column as numbers
-            words = self.words.get(state.column) if takes_any and state.column is not None else None
-            self.pools.append(make_pool(state, plan.every, questions, self.time, words))
+            items = registry.lookup(state.summary).items == "any"
+            words = self.words.get(state.column) if items and state.column is not None else None
+            self.pools.append(make_pool(state, plan.every, questions, self.time, words, budget))
+
+        self.followers = self._following()
+
+    def _following(self) -> dict[int, int]:
+        """The states that count rows, by one each that sums a column with the same weights."""
+        found = {}
+        for i, (one, pool) in enumerate(zip(self.plan.states, self.pools, strict=True)):
+            for j, (other, leader) in enumerate(zip(self.plan.states, self.pools, strict=True)):
+                same = (one.decay, one.landmark) == (other.decay, other.landmark) and other.column is not None
+                if one.column is None and same and isinstance(pool, MomentsPool) and isinstance(leader, MomentsPool):
+                    pool.follow(leader)
+                    found[i] = j
+                    break
+        return found
+
+    def part(self, follower: int) -> None:
+        """Let a state count rows by itself from now on."""
+        pool = self.pools[follower]
+        assert isinstance(pool, MomentsPool)
+        pool.part()
+        del self.followers[follower]
 
     @property
     def size(self) -> int:
-        """The number of groups."""
+        """The number of groups; of a cache, that of the places for one."""
         return self._groups.size
+
+    @property
+    def epoch(self) -> int | None:
+        """The newest epoch."""
+        every = self.plan.every
+        return None if every is None or self.newest is None else (self.newest - every.offset) // every.step
+
+    @property
+    def counts(self) -> Ints:
+        """How many rows each group has."""
+        return self._rows[: self.size]
+
+    @property
+    def live(self) -> Ids:
+        """The groups there are."""
+        return np.arange(self.size) if self._cache is None else self._cache.live
 
     @property
     def nbytes(self) -> int:
         """About the memory that everything takes."""
         pools = sum(pool.nbytes for pool in self.pools)
-        return pools + self._groups.nbytes + sum(words.nbytes for words in self.words.values()) + 16 * self.size
+        notes = self._rows.nbytes + self._newest.nbytes
+        return pools + self._groups.nbytes + sum(words.nbytes for words in self.words.values()) + notes
 
     def place(self, keys: list[pa.Array], rows: int, clock: Clock | None) -> Ids:
         """The groups of some rows, with room for them in every pool; the rows are counted."""
         ids = self._groups.ids(keys, rows)
         self._grow()
-        self._note(ids, np.ones(rows, np.int64), np.full(rows, _NEVER) if clock is None else clock.times.values)
+        if clock is not None and rows:
+            self._latest = max(self._latest, clock.span[1] // clock.times.per_tick)
+        if self._noted:
+            self._note(ids, np.ones(rows, np.int64), np.full(rows, _NEVER) if clock is None else clock.times.values)
         return ids
 
     def fields(self) -> list[pa.Field]:
@@ -90,33 +147,64 @@ class States:
             found += [field.with_name(f"s{i}_{field.name}") for field in pool.fields()]
         return found
 
-    def partials(self) -> pa.RecordBatch:
-        """One row a group."""
-        groups = np.arange(self.size)
-        newest = self._newest[: self.size]
-        columns = [*self._groups.keys(groups), pa.array(self._rows[: self.size])]
+    def ejected(self, most: int) -> pa.RecordBatch | None:
+        """The partials of groups that have lost their place in the cache; of old epochs it ejects some, if asked to."""
+        if self._cache is None:
+            return None
+        self._cache.sweep(most)
+        gone = self._cache.gone
+        if not len(gone):
+            return None
+        found = self.partials(gone)
+        self._rows[gone] = 0
+        self._newest[gone] = _NEVER
+        for pool in self.pools:
+            pool.clear(gone)
+        self._cache.forget()
+        return found
+
+    def partials(self, groups: Ids | None = None) -> pa.RecordBatch:
+        """One row a group: of all of them, or of some."""
+        assert self._noted
+        groups = self.live if groups is None else groups
+        newest = self._newest[groups]
+        columns = [*self._groups.keys(groups), pa.array(self._rows[groups])]
         columns.append(pa.array(newest, mask=newest == _NEVER))
         for pool in self.pools:
             columns += pool.partials(groups)
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(self.fields()))
 
-    def absorb(self, partials: pa.RecordBatch) -> None:
-        """Merge partials; the ones of a group are sorted first, so that the order they come in does not matter."""
+    def absorb(self, partials: pa.RecordBatch, ordered: bool = False) -> None:
+        """Merge partials.
+
+        Args:
+            partials: The partials.
+            ordered: Whether they come in an order that is always the same; otherwise those of a group are sorted.
+        """
+        for follower in [*self.followers]:
+            self.part(follower)
         names = [field.name for field in self.fields()]
         keyed = names.index(ROWS)
         ids = self._groups.ids([partials.column(name) for name in names[:keyed]], partials.num_rows)
         self._grow()
-        order = np.lexsort((content_hashes(partials.select(names[keyed:])), ids))
-        partials, ids = partials.take(pa.array(order)), ids[order]
+        if not ordered:
+            order = np.lexsort((content_hashes(partials.select(names[keyed:])), ids))
+            partials, ids = partials.take(pa.array(order)), ids[order]
         newest = partials.column(NEWEST).fill_null(_NEVER).to_numpy(zero_copy_only=False)
+        self._latest = max(self._latest, int(newest.max(initial=_NEVER)))
         self._note(ids, partials.column(ROWS).to_numpy(zero_copy_only=False), newest)
         for i, pool in enumerate(self.pools):
             pool.absorb(ids, [partials.column(f"s{i}_{field.name}") for field in pool.fields()])
 
-    def answers(self, now: int | None) -> pa.Table:
-        """The answers for all groups, ordered by epoch and keys; without epochs they are asked at `now`."""
+    def answers(self, now: int | None, bounds: bool = False) -> pa.Table:
+        """The answers for all groups, ordered by epoch and keys.
+
+        Args:
+            now: When they are asked, without epochs.
+            bounds: Whether each answer comes with a column that says how far from the truth it may be.
+        """
         plan = self.plan
-        groups = np.arange(self.size)
+        groups = self.live
         keys = self._groups.keys(groups)
         epochs = np.zeros(len(groups), np.int64)
         columns: dict[str, pa.Array] = {}
@@ -126,9 +214,16 @@ class States:
         columns.update(zip(plan.keys, keys, strict=True))
         for answer in plan.answers:
             when = asked(plan.states[answer.state], plan.every, epochs, now)
-            columns[answer.name] = self.pools[answer.state].answer(answer, groups, when)
+            pool = self.pools[answer.state]
+            columns[answer.name] = pool.answer(answer, groups, when)
+            if bounds:
+                name, exact = bounds_name(answer.name), pool.exact(groups)
+                if name in (*plan.keys, *(other.name for other in plan.answers)):
+                    raise BadParameter(f"bounds= adds a column {name!r}, and there is one; give it another name")
+                pair = [pa.array(np.where(exact, 0.0, pool.error(answer))), pa.array(exact)]
+                columns[name] = pa.StructArray.from_arrays(pair, ["error", "exact"])
         table = pa.table(columns)
-        keyed = list(columns)[: len(columns) - len(plan.answers)]
+        keyed = [*([EPOCH] if plan.every else []), *plan.keys]
         return table.take(_order([columns[name] for name in keyed])) if keyed else table
 
     def whole(self) -> None:
@@ -140,16 +235,17 @@ class States:
     @property
     def newest(self) -> int | None:
         """The newest time of all groups, in nanoseconds."""
-        most = int(self._newest[: self.size].max(initial=_NEVER))
+        most = self._latest
         assert self.time is not None or most == _NEVER
         return None if most == _NEVER else most * PER_TICK[timecolumn.unit_of(self.time)]
 
     def _grow(self) -> None:
         size = self.size
-        self._rows = grown(self._rows, size)
-        before = len(self._newest)
-        self._newest = grown(self._newest, size)
-        self._newest[before:] = _NEVER
+        if self._noted:
+            self._rows = grown(self._rows, size)
+            before = len(self._newest)
+            self._newest = grown(self._newest, size)
+            self._newest[before:] = _NEVER
         for pool in self.pools:
             pool.grow(size)
 
@@ -162,7 +258,7 @@ class States:
         assert every is not None
         unit = timecolumn.unit_of(self.time)
         per = PER_TICK[unit]
-        starts = epochs * (every.length // per) + every.offset // per
+        starts = epochs * (every.step // per) + every.offset // per
         try:
             return timecolumn.write(starts, unit, timecolumn.label_type(self.time))
         except pa.ArrowInvalid as why:
@@ -170,6 +266,11 @@ class States:
                 f"an epoch starts before or after what {self.plan.time!r} of type {self.time} can hold ({why}); cast "
                 "it to a wider type"
             ) from None
+
+
+def bounds_name(name: str) -> str:
+    """The column of the bounds of an answer."""
+    return f"{name}_bounds"
 
 
 def _kind(expr: Expr, schema: pa.Schema) -> pa.DataType:

@@ -32,6 +32,7 @@ class WordColumn:
         self._type = kind.value_type if pa.types.is_dictionary(kind) else kind
         self._plain = _word_view(self._type)
         self._codes: dict[Any, int] = {}
+        self._texts = pa.nulls(0, self._type)  # the values of the codes, as far as they were asked for
 
     def words(self, array: pa.Array) -> tuple[Words, NDArray[np.bool_] | None]:
         """The word of every row, and where the key is null (None: nowhere)."""
@@ -65,7 +66,9 @@ class WordColumn:
     def values(self, words: Words, missing: NDArray[np.bool_]) -> pa.Array:
         """The values that words stand for."""
         if self._plain is None:
-            return pa.array(list(self._codes), self._type).take(pa.array(words, pa.int64(), mask=missing))
+            if len(self._texts) < len(self._codes):
+                self._texts = pa.array(list(self._codes), self._type)
+            return self._texts.take(pa.array(words, pa.int64(), mask=missing))
         if pa.types.is_floating(self._type):
             return pa.array(words.view(np.float64), mask=missing).cast(self._type)
         if pa.types.is_boolean(self._type):

@@ -2,5 +2,7 @@
 
 from wane.grouped.query import Answer, Every, Plan, State
 from wane.plan.build import build, check
+from wane.plan.explain import explain
+from wane.plan.together import Together, together
 
-__all__ = ["Answer", "Every", "Plan", "State", "build", "check"]
+__all__ = ["Answer", "Every", "Plan", "State", "Together", "build", "check", "explain", "together"]

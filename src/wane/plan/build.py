@@ -25,6 +25,7 @@ def build(
     *,
     time: str | None = None,
     every: Any = None,
+    slide: Any = None,
     where: str | Expr | None = None,
 ) -> Plan:
     """Make a plan, or say at once what is wrong with the query.
@@ -34,6 +35,7 @@ def build(
         keys: The columns to group by.
         time: The column of event times, where there are no epochs.
         every: The epochs: ``(column, length)`` or ``(column, length, offset)``.
+        slide: From the start of one epoch to that of the next, where they overlap.
         where: Rows to keep, as an expression that is not 0 for them.
     """
     if not fns:
@@ -55,13 +57,19 @@ def build(
             raise BadParameter(f"every= names the time column {every[0]!r}, and time= names {time!r}; give one of them")
         time, epochs = (
             every[0],
-            Every(duration(every[1], "every"), duration(every[2], "offset") if len(every) == 3 else 0),
+            Every(duration(every[1], "every"), duration(every[2], "offset") if len(every) == 3 else 0, _slide(slide)),
         )
         if not 0 < epochs.length < 2**61 or abs(epochs.offset) > 2**61:
             raise BadParameter(
                 f"an epoch must be longer than 0 and shorter than 73 years, got {every[1]!r}; write "
                 "every=(column, '1 minute')"
             )
+        if not 0 < epochs.step <= epochs.length or epochs.length % epochs.step:
+            raise BadParameter(
+                f"an epoch is a whole number of slides, got {epochs}; write every=(column, '1 minute'), slide='10s'"
+            )
+    elif slide is not None:
+        raise BadParameter(f"slide={slide!r} is from one epoch to the next; add every=(column, length)")
     names = [*(["epoch"] if epochs else []), *keys, *(fn.name for fn in fns)]
     for name in names:
         if names.count(name) > 1:
@@ -99,11 +107,15 @@ def check(plan: Plan, schema: pa.Schema) -> None:
                 f"column {plan.time!r} must hold times (timestamps, dates, or seconds), and is {kind}; cast it"
             )
         tick = tick_of(kind)
-        if plan.every is not None and (plan.every.length % tick or plan.every.offset % tick):
+        if plan.every is not None and (plan.every.step % tick or plan.every.offset % tick):
             raise BadParameter(
                 f"epochs {plan.every} do not start at whole ticks of {plan.time!r}, which is {kind}; cast it to a "
                 "finer unit"
             )
+
+
+def _slide(slide: Any) -> int | None:
+    return None if slide is None else int(duration(slide, "slide"))
 
 
 def _check_values(name: str, schema: pa.Schema, what: str) -> None:

@@ -203,8 +203,8 @@ def _cells(count: int) -> tuple[Floats, Hashes]:
     return cells.view(np.float64), cells
 
 
-@kernel("int64(r_u8, r_u1, r_f8, r_u8, r_u1, r_f8, w_u8, w_u1, w_f8)")
-def _merge(
+@inline
+def zip_nodes(
     highs_a: Hashes,
     levels_a: Bytes,
     loads_a: Floats,
@@ -215,6 +215,7 @@ def _merge(
     levels: Bytes,
     loads: Floats,
 ) -> int:
+    """Write the nodes of two orderly columns, those of one key and level added; gives their number."""
     a = b = made = 0
     while a < highs_a.shape[0] or b < highs_b.shape[0]:
         first = b == highs_b.shape[0]
@@ -235,6 +236,21 @@ def _merge(
     return made
 
 
+@kernel("int64(r_u8, r_u1, r_f8, r_u8, r_u1, r_f8, w_u8, w_u1, w_f8)")
+def _merge(
+    highs_a: Hashes,
+    levels_a: Bytes,
+    loads_a: Floats,
+    highs_b: Hashes,
+    levels_b: Bytes,
+    loads_b: Floats,
+    highs: Hashes,
+    levels: Bytes,
+    loads: Floats,
+) -> int:
+    return zip_nodes(highs_a, levels_a, loads_a, highs_b, levels_b, loads_b, highs, levels, loads)  # type: ignore[no-any-return]
+
+
 def merge(mine: Nodes, theirs: Nodes) -> Nodes:
     """The nodes of both, with their weights added."""
     if not len(mine.highs) or not len(theirs.highs):
@@ -245,8 +261,8 @@ def merge(mine: Nodes, theirs: Nodes) -> Nodes:
     return Nodes(highs[:made], levels[:made], loads[:made])
 
 
-@kernel("int64(w_u8, w_u1, w_f8, int64, float64, w_i8, w_i8)")
-def _compress(highs: Hashes, levels: Bytes, loads: Floats, size: int, limit: float, stack: Any, joints: Any) -> int:
+@inline
+def squeeze(highs: Hashes, levels: Bytes, loads: Floats, size: int, limit: float, stack: Any, joints: Any) -> int:
     """One pass over the nodes, which fill half of the arrays; gives the end of those that it made.
 
     What has been merged weighs 0 afterwards. On the stack are nodes that may still be merged, each further right than
@@ -291,6 +307,11 @@ def _compress(highs: Hashes, levels: Bytes, loads: Floats, size: int, limit: flo
         joints[depth] = joint
         depth += 1
     return made
+
+
+@kernel("int64(w_u8, w_u1, w_f8, int64, float64, w_i8, w_i8)")
+def _compress(highs: Hashes, levels: Bytes, loads: Floats, size: int, limit: float, stack: Any, joints: Any) -> int:
+    return squeeze(highs, levels, loads, size, limit, stack, joints)  # type: ignore[no-any-return]
 
 
 def compress(nodes: Nodes, limit: float) -> Nodes:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wane._jit import bits, kernel
+from wane._jit import bits, inline, kernel
 from wane.decay.base import Floats
 from wane.errors import BadInput
 from wane.hashing import Hashes
@@ -16,11 +16,17 @@ from wane.summaries.base import LARGEST, column_of
 _SIGN = np.uint64(2**63)
 
 
+@inline
+def float_key(value: float) -> Any:
+    """The key of a double."""
+    word = bits(value + 0.0)  # -0.0 is 0.0
+    return np.uint64(word ^ ((word >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))) ^ _SIGN
+
+
 @kernel("int64(r_f8, r_f8, w_u8, w_f8, int64)")
 def _enter_floats(values: Floats, weights: Floats, keys: Hashes, loads: Floats, filled: int) -> int:
     for i in range(values.shape[0]):
-        word = bits(values[i] + 0.0)  # -0.0 is 0.0
-        keys[filled] = np.uint64(word ^ ((word >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))) ^ _SIGN
+        keys[filled] = float_key(values[i])
         loads[filled] = weights[i]
         filled += weights[i] > 0.0
     return filled

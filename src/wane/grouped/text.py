@@ -16,7 +16,8 @@ from wane.expr import Expr
 from wane.grouped.query import Answer, Every, Plan, State
 from wane.summaries import base
 
-VERSION = 1
+VERSION = 2
+"""Of plans with epochs that overlap; others are still written as version 1."""
 
 
 def to_json(plan: Plan) -> str:
@@ -24,10 +25,10 @@ def to_json(plan: Plan) -> str:
     every = plan.every
     return json.dumps(
         {
-            "version": VERSION,
+            "version": 1 if every is None or every.slide is None else VERSION,
             "keys": plan.keys,
             "time": plan.time,
-            "every": None if every is None else [every.length, every.offset],
+            "every": None if every is None else [x for x in (every.length, every.offset, every.slide) if x is not None],
             "where": None if plan.where is None else str(plan.where),
             "states": [
                 {
@@ -55,11 +56,11 @@ def from_json(text: str | bytes) -> Plan:
         found = Plan(
             tuple(map(_text, read["keys"])),
             None if read["time"] is None else _text(read["time"]),
-            None if every is None else Every(_whole(every[0], 1), _whole(every[1])),
+            None if every is None else _every(*every),
             None if where is None else Expr.parse(where),
             tuple(_state(state) for state in read["states"]),
             tuple(
-                Answer(_text(name), _whole(state, 0), _text(question), tuple(sorted(arguments.items())))
+                Answer(_text(name), _whole(state, 0), _text(question), _arguments(arguments))
                 for name, state, question, arguments in read["answers"]
             ),
         )
@@ -83,8 +84,19 @@ def _state(read: dict[str, Any]) -> State:
         None if column is None else Expr.parse(column),
         parse(_text(read["decay"])),
         None if landmark is None else _whole(landmark),
-        tuple(sorted(read["parameters"].items())),
+        _arguments(read["parameters"]),
     )
+
+
+def _every(length: Any, offset: Any, slide: Any = None) -> Every:
+    if slide is not None and _whole(length, 1) % _whole(slide, 1):
+        raise BadParameter(f"the plan has epochs of {length} that are no whole number of slides of {slide}")
+    return Every(_whole(length, 1), _whole(offset), slide)
+
+
+def _arguments(read: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Arguments by name; JSON has made lists of tuples."""
+    return tuple((name, tuple(x) if isinstance(x, list) else x) for name, x in sorted(read.items()))
 
 
 def _text(value: Any) -> str:
