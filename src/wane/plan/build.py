@@ -81,7 +81,7 @@ def check(plan: Plan, schema: pa.Schema) -> None:
         if schema.get_field_index(name) < 0:
             raise BadInput(f"there is no column {name!r}, or more than one; the columns are {', '.join(schema.names)}")
     for state in plan.states:
-        if isinstance(state.column, Column) and registry.lookup(state.summary).items == "any":
+        if isinstance(state.column, Column) and registry.lookup(state.summary).items != "numbers":
             _check_values(state.column.name, schema, "items cannot be made of")
     expressions = [state.column for state in plan.states if registry.lookup(state.summary).items == "numbers"]
     expressions += [state.column for state in plan.states if not isinstance(state.column, Column)]

@@ -1,3 +1,4 @@
+from .count_min import CountMinHierarchy as CountMinHierarchy
 from .distinct import Distinct as Distinct
 from .extrema import Extrema as Extrema
 from .moments import Moments as Moments

@@ -154,6 +154,13 @@ class Case:
         """Whether answers are a function of the rows, to within rounding."""
         return self.spec.equality is not Equality.GUARANTEED
 
+    def identical(self, stream: Stream) -> bool:
+        """Whether summaries of the rows of a stream have the same bytes."""
+        if self.spec.undecayed is Equality.IDENTICAL and self.untimed:
+            loads = np.ones(len(stream)) if stream.weights is None else stream.weights[stream.weights < oracles.USABLE]
+            return bool((loads == np.floor(loads)).all() and loads.sum() < 2.0**53)
+        return self.spec.equality is Equality.IDENTICAL
+
     @property
     def judged(self) -> bool:
         """Whether an oracle judges any question."""
@@ -163,7 +170,7 @@ class Case:
         """Require two summaries of the same rows to be equal in their class of equality."""
         seen = [(one.rows, one.newest, dict(sorted(one.dropped.items()))) for one in (mine, theirs)]
         require(seen[0] == seen[1], f"rows, newest time and dropped rows are {seen[0]} one way and {seen[1]} the other")
-        if self.spec.equality is Equality.IDENTICAL:
+        if self.identical(stream):
             require(mine.to_bytes() == theirs.to_bytes(), f"the bytes of {mine!r} and of {theirs!r} differ")
         now = self.now(stream)
         self.require_close(self.answers(mine, now), self.answers(theirs, now), stream, now)
