@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from wane import registry
-from wane.decay import Forward
+from wane.decay import Forward, Landmark, NoDecay
 from wane.errors import BadInput, BadParameter, Unsupported
 from wane.expr import Column, Expr
 from wane.fn import Fn
@@ -125,8 +125,8 @@ def tick_of(kind: pa.DataType) -> int:
 def _state(fn: Fn, time: str | None, every: Every | None) -> State:
     decay = fn.decay
     spec = registry.lookup(fn.summary)
-    if isinstance(decay, Forward) and "forward" not in spec.decays and decay.needs_landmark:
-        able = registry.takers("forward")
+    if "forward" not in spec.decays and not isinstance(decay, (NoDecay, Landmark)):
+        able = [s.make.__name__ for s in registry.specs().values() if {"forward"} <= s.decays and fn.question in s.functions]
         raise Unsupported(f"{fn.question} cannot be answered under {decay}; summaries that take it: {', '.join(able)}")
     if not isinstance(decay, Forward) and every is None:
         able = registry.takers("backward")

@@ -395,8 +395,6 @@ class CountMinHierarchy(Summary):
             self._cells = reader.array(np.uint32 if self._narrow else np.float64)
             if len(self._cells) != self._layout.size:
                 raise CorruptState(f"the state has {len(self._cells)} counters, and must have {self._layout.size}")
-            if not self._total:
-                raise CorruptState("the state has counters, and counts nothing")
             for row in self._layout.rows(self._cells):
                 self._check(row)
         if self._whole and not (
@@ -520,7 +518,8 @@ SPEC = Spec(
     },
     decays=frozenset({"forward"}),
     items="ids",
-    parameters=({"exact": 512}, {"width": 16, "levels": (12, 24, 32), "exact": 8}),
+    parameters=({"exact": 512}, {"width": 16, "exact": 8}),
+    records={"heavy": Hit, "prefixes": Prefix, "hierarchical": Prefix},
     functions=("prefixes", "hierarchical"),
     state_bytes=lambda p: 512 + max(8 * _cells_of(p), 24 * p.get("exact", 64)),
 )

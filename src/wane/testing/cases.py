@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -96,7 +95,7 @@ class Case:
     @property
     def weighted(self) -> bool:
         """Whether items may have weights."""
-        return "weights" in inspect.signature(self.spec.make.update).parameters
+        return self.spec.weighted
 
     @property
     def untimed(self) -> bool:
@@ -230,7 +229,7 @@ def cases(spec: Spec) -> Iterator[Case]:
 def takes(spec: Spec, decay: Decay) -> bool:
     """Whether a summary takes a decay, by what its `SPEC` says."""
     if isinstance(decay, decays.Forward):
-        fixed = isinstance(decay, (decays.NoDecay, decays.Landmark, decays.Pinned))
+        fixed = isinstance(decay, (decays.NoDecay, decays.Landmark))
         return "forward" in spec.decays or (fixed and "landmark" in spec.decays)
     return "backward" in spec.decays
 
