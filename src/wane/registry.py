@@ -64,8 +64,8 @@ class Spec:
         weighted: Whether rows may have weights of their own, beside those that the decay gives them.
         items: What its items are: ``"numbers"``, ``"any"``, or ``"ids"``, which are whole numbers from 0.
         parameters: Sets of parameters beside the decay that laws, benchmarks and the reference use.
-        records: The questions that are answered by a list of records, with the record: a `NamedTuple` of numbers, and of
-            an item, which has the type of what was given.
+        records: The questions that are answered by a list of records, with the record: a `NamedTuple` of numbers, and
+            of an item, which has the type of what was given.
         functions: The names in `wane.fn` that are answered by it.
         absent: Laws that do not hold for it, each with the reason.
         state_bytes: An upper bound of the size of `to_bytes()` for given parameters, whatever the stream.

@@ -29,14 +29,17 @@ DECAYS = ("none", "landmark", "poly(2)", "exp(half_life=5m)", "exp(half_life=7s)
 def weights_of(decay: str, times: np.ndarray, own: np.ndarray) -> np.ndarray:
     """What rows weigh an hour after the start, written down a second time."""
     age, since = START + 3600 - times, (times - START).astype(float)
-    return own * {
-        "none": lambda: np.ones(len(age)),
-        "landmark": lambda: (since > 0) * 1.0,
-        "poly(2)": lambda: (since / 3600) ** 2,
-        "exp(half_life=5m)": lambda: np.exp2(-age / 300),
-        "exp(half_life=7s)": lambda: np.exp2(-age / 7),
-        "polynomial(1, 0, 2)": lambda: (1 + 2 * since**2) / (1 + 2 * 3600.0**2),
-    }[decay]()
+    return (
+        own
+        * {
+            "none": lambda: np.ones(len(age)),
+            "landmark": lambda: (since > 0) * 1.0,
+            "poly(2)": lambda: (since / 3600) ** 2,
+            "exp(half_life=5m)": lambda: np.exp2(-age / 300),
+            "exp(half_life=7s)": lambda: np.exp2(-age / 7),
+            "polynomial(1, 0, 2)": lambda: (1 + 2 * since**2) / (1 + 2 * 3600.0**2),
+        }[decay]()
+    )
 
 
 @functools.cache
@@ -214,7 +217,9 @@ def test_decayed_counters_are_equal_in_any_order():
 def test_weights_of_every_kind():
     """A stale and a tiny weight count for what they are, huge and infinite and missing ones are dropped and counted."""
     made = CountMinHierarchy(decay="exp(half_life=1s)", exact=4)
-    made.update([1, 2, 3, 4, 5, 6], [0, 10**6, 10**6, 10**6, 10**6, 10**6], [1.0, 1e-300, 1e300, math.inf, math.nan, 0.0])
+    made.update(
+        [1, 2, 3, 4, 5, 6], [0, 10**6, 10**6, 10**6, 10**6, 10**6], [1.0, 1e-300, 1e300, math.inf, math.nan, 0.0]
+    )
     assert made.dropped == {"weight": 3}
     assert made.estimate(2, now=10**6) == (2, pytest.approx(1e-300), 0.0)
     assert made.estimate(1, now=10**6).weight == 0.0
@@ -278,7 +283,7 @@ def test_bad_parameters_are_refused(arguments, says):
 
 
 def test_a_phi_that_errors_reach_is_refused():
-    with pytest.raises(BadParameter, match="phi must be a number above 0.0106"):
+    with pytest.raises(BadParameter, match=r"phi must be a number above 0\.0106"):
         CountMinHierarchy().heavy(0.01)
 
 

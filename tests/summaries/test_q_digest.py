@@ -166,6 +166,7 @@ def test_forms_of_questions():
     assert type(digest.quantile(0.5)) is float
     assert digest.quantile([0.5, 1]).tolist() == [2.0, 4.0]
     assert digest.quantiles(np.array([0.25])).tolist() == [1.0]
+    assert digest.rank(np.arange(8.0)[::2]).tolist() == [0.0, 2.0, 4.0, 4.0]  # strided
     assert digest.rank([1.5, 4.0, math.inf, -math.inf]).tolist() == [1.0, 4.0, 4.0, 0.0]
     assert digest.cdf([2, 3]).tolist() == [0.5, 0.75]
     assert digest.cdf(2) == 0.5

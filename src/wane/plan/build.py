@@ -126,7 +126,9 @@ def _state(fn: Fn, time: str | None, every: Every | None) -> State:
     decay = fn.decay
     spec = registry.lookup(fn.summary)
     if "forward" not in spec.decays and not isinstance(decay, (NoDecay, Landmark)):
-        able = [s.make.__name__ for s in registry.specs().values() if {"forward"} <= s.decays and fn.question in s.functions]
+        able = [
+            s.make.__name__ for s in registry.specs().values() if {"forward"} <= s.decays and fn.question in s.functions
+        ]
         raise Unsupported(f"{fn.question} cannot be answered under {decay}; summaries that take it: {', '.join(able)}")
     if not isinstance(decay, Forward) and every is None:
         able = registry.takers("backward")

@@ -53,7 +53,15 @@ def _bump(cells: Any, at: Any, width: Any, depth: Any, mixed: Any, weight: Any) 
     "void(r_u8, r_u4, r_u8, r_u8, r_i8, int64, uint64, int64, w_u4)",
 )
 def _add(
-    highs: Hashes, weights: Any, shifts: Hashes, salts: Hashes, starts: Any, plain: int, width: Any, depth: int, cells: Any
+    highs: Hashes,
+    weights: Any,
+    shifts: Hashes,
+    salts: Hashes,
+    starts: Any,
+    plain: int,
+    width: Any,
+    depth: int,
+    cells: Any,
 ) -> None:
     """Count rows in all tables of prefixes of 64 bits or fewer, of which the first `plain` are lists of counts."""
     for i in range(highs.shape[0]):
@@ -64,12 +72,43 @@ def _add(
             _bump(cells, starts[level], width, depth, _scramble((key >> shifts[level]) ^ salts[level]), weight)
 
 
+@kernel("void(r_i8, r_u8, r_f8, int64, r_u8, r_u8, r_i8, int64, uint64, int64, w_f8)")
+def _add_to(
+    owners: Any,
+    highs: Hashes,
+    weights: Any,
+    size: int,
+    shifts: Hashes,
+    salts: Hashes,
+    starts: Any,
+    plain: int,
+    width: Any,
+    depth: int,
+    cells: Any,
+) -> None:
+    """:func:`_add` for many sketches, one after the other in one array."""
+    for i in range(highs.shape[0]):
+        key, weight, base = highs[i], weights[i], owners[i] * size
+        for level in range(plain):
+            cells[base + starts[level] + np.int64(key >> shifts[level])] += weight
+        for level in range(plain, shifts.shape[0]):
+            _bump(cells, base + starts[level], width, depth, _scramble((key >> shifts[level]) ^ salts[level]), weight)
+
+
 @kernel(
     "void(r_u8, r_u8, r_f8, r_u8, r_u8, r_i8, uint64, int64, w_f8)",
     "void(r_u8, r_u8, r_u4, r_u8, r_u8, r_i8, uint64, int64, w_u4)",
 )
 def _add_long(
-    highs: Hashes, lows: Hashes, weights: Any, shifts: Hashes, salts: Hashes, starts: Any, width: Any, depth: int, cells: Any
+    highs: Hashes,
+    lows: Hashes,
+    weights: Any,
+    shifts: Hashes,
+    salts: Hashes,
+    starts: Any,
+    width: Any,
+    depth: int,
+    cells: Any,
 ) -> None:
     """Count rows in all tables of prefixes of more than 64 bits."""
     for i in range(highs.shape[0]):
@@ -105,6 +144,7 @@ class Layout:
 
     Attributes:
         size: The number of counters.
+        ends: Where the counters of each level end.
     """
 
     def __init__(self, levels: Sequence[int], width: int, depth: int, seed: int) -> None:
@@ -114,7 +154,7 @@ class Layout:
         ends = np.cumsum(sizes)
         self.size = int(ends[-1])
         self._starts = ends - np.array(sizes)
-        self._ends = ends
+        self.ends = ends
         self._salts = np.array([hash_one(length, seed) for length in levels], np.uint64)
         self._plain = sum(2**length <= width * depth for length in levels)
         self._short = sum(length <= 64 for length in levels)
@@ -131,19 +171,27 @@ class Layout:
         if short < len(self.levels):
             _add_long(*ids, weights, self._shifts[cut], self._salts[cut], self._starts[cut], width, depth, cells)
 
+    def add_to(self, owners: Any, highs: Hashes, weights: Floats, cells: Floats) -> None:
+        """Count rows of ids of up to 64 bits in sketches that lie one after the other, each in that of its owner."""
+        _add_to(
+            owners, highs, weights, self.size, self._shifts, self._salts, self._starts, self._plain, self._width,
+            self._depth, cells,
+        )  # fmt: skip
+
     def estimates(self, level: int, ids: Wide, cells: Cells) -> Floats:
         """What some ids' prefixes of the length ``levels[level]`` weigh, or more."""
-        table = cells[self._starts[level] : self._ends[level]]
-        words = ids[0] >> self._shifts[level] if level < self._short else _hashed(ids[0]) + (ids[1] >> self._shifts[level])
+        table = cells[self._starts[level] : self.ends[level]]
+        shift = self._shifts[level]
+        words = ids[0] >> shift if level < self._short else _hashed(ids[0]) + (ids[1] >> shift)
         if level < self._plain:
-            return table[words.astype(np.int64)].astype(np.float64)
+            return np.asarray(table[words.astype(np.int64)], np.float64)
         found = np.empty(len(words))
         _least(np.ascontiguousarray(words), self._salts[level], self._width, self._depth, table, found)
         return found
 
     def rows(self, cells: Cells) -> Iterator[Cells]:
         """The counters that each id is in one of: each list, and each row of a table."""
-        for level, (start, end) in enumerate(zip(self._starts.tolist(), self._ends.tolist(), strict=True)):
+        for level, (start, end) in enumerate(zip(self._starts.tolist(), self.ends.tolist(), strict=True)):
             yield from np.split(cells[start:end], 1 if level < self._plain else self._depth)
 
     def children(self, level: int, parents: Wide) -> Wide:

@@ -28,6 +28,10 @@ class Tuples(NamedTuple):
     gains: Ints
     slacks: Ints
 
+    def first(self, size: int) -> Tuples:
+        """The first of them."""
+        return Tuples(self.keys[:size].copy(), self.gains[:size].copy(), self.slacks[:size].copy())
+
 
 def none() -> Tuples:
     """No tuples."""
@@ -95,7 +99,7 @@ def merge(mine: Tuples, theirs: Tuples, limit: int) -> Tuples:
     room = len(mine.keys) + len(theirs.keys)
     made = Tuples(np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int64))
     size = _merge(*mine, *theirs, limit, *made)
-    return Tuples(*(column[:size] for column in made))
+    return made.first(size)
 
 
 @kernel("int64(w_u8, w_i8, w_i8, int64, int64)")
@@ -112,6 +116,6 @@ def _compress(keys: Hashes, gains: Ints, slacks: Ints, size: int, limit: int) ->
 
 def compress(tuples: Tuples, limit: int) -> Tuples:
     """Let each tuple but the first stand for the one before it, where no gain and slack pass a limit by that."""
-    made = Tuples(*(column.copy() for column in tuples))
+    made = Tuples(tuples.keys.copy(), tuples.gains.copy(), tuples.slacks.copy())
     size = _compress(*made, len(made.keys), limit)
-    return Tuples(*(column[:size].copy() for column in made))
+    return made.first(size)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -292,9 +292,9 @@ class CountMinHierarchy(Summary):
     def _chunks(self, batch: Batch) -> Iterator[Weighed]:
         """The rows with their weights: as they are, as long as they are whole numbers and sum exactly."""
         loads = batch.weights
-        total = float(batch.size if loads is None else loads.sum())
-        if not self._whole or self._total + total > _EXACT or not (loads is None or (loads == np.floor(loads)).all()):
-            self._whole = False
+        plain = np.array([float(batch.size)]) if loads is None else loads
+        self._whole = self._exactly(plain, 0)
+        if not self._whole:
             yield from self._weigh(batch)
             return
         ones = np.ones(min(batch.size, CHUNK))
@@ -331,6 +331,32 @@ class CountMinHierarchy(Summary):
         elif not self._narrow:
             self._cells = self._cells.astype(np.float64, copy=False)
 
+    def take_pairs(self, ids: Any, weights: Floats, exponent: int = 0) -> Self:
+        """Add ids with what they weigh, relative to ``2**exponent``, as a strategy of two levels has summed it up."""
+        self._settle()
+        self._whole = self._exactly(weights, exponent)
+        self._count(self._aligned(self._column(ids)[0]), scaled(weights, self._meet(exponent)))
+        return self
+
+    def take_cells(self, cells: Floats, exponent: int = 0) -> Self:
+        """Add the counters of other ids, of the same parameters and relative to ``2**exponent``."""
+        self._settle()
+        self._whole = self._exactly(next(self._layout.rows(cells)), exponent)
+        self._add_cells(cells, float(next(self._layout.rows(cells)).sum()), 0.0, self._meet(exponent))
+        return self
+
+    def _exactly(self, weights: Floats, exponent: int) -> bool:
+        """Whether sums stay whole numbers that doubles hold exactly, with these weights."""
+        fits = self._whole and not exponent and self._total + float(weights.sum()) <= _EXACT
+        return bool(fits and (weights == np.floor(weights)).all())
+
+    def _add_cells(self, cells: Cells, total: float, lost: float, by: int) -> None:
+        """Add counters that hold a total, and the power of two that they are scaled by."""
+        self._total, self._lost = plus(self._total, self._lost + shift(lost, by), shift(total, by))
+        self._spread()
+        theirs = cells if by == 0 else scaled(cells.astype(np.float64), by)
+        self._cells += theirs.astype(self._cells.dtype)
+
     @property
     def _narrow(self) -> bool:
         """Whether the counters have four bytes."""
@@ -340,18 +366,16 @@ class CountMinHierarchy(Summary):
         size = 0 if self._pairs is not None else self._layout.size
         return np.zeros(size, np.uint32 if self._narrow else np.float64)
 
-    def _absorb(self, other: CountMinHierarchy) -> None:
+    def _absorb(self, other: Self) -> None:
         if not other._total:
             return
         by = self._meet(other._exponent)
         self._whole = self._whole and other._whole and self._total + other._total <= _EXACT
-        if other._pairs is not None:
-            self._count(tuple(column.copy() for column in other._ids), scaled(other._pairs.sums.copy(), by))
-            return
-        self._total, self._lost = plus(self._total, self._lost + shift(other._lost, by), shift(other._total, by))
-        self._spread()
-        theirs = other._cells if by == 0 else scaled(other._cells.astype(np.float64), by)
-        self._cells += theirs.astype(self._cells.dtype)
+        if other._pairs is None:
+            self._add_cells(other._cells, other._total, other._lost, by)
+        else:
+            highs, lows = other._ids
+            self._count((highs.copy(), lows.copy()), scaled(other._pairs.sums.copy(), by))
 
     def _meet(self, exponent: int) -> int:
         """Bring the state to the larger of two powers of two; gives the shift that weights at `exponent` still need."""
@@ -504,7 +528,7 @@ SPEC = Spec(
     title="heavy hitters by prefix, by a hierarchy of Count-Min sketches",
     questions=("count", "heavy", "prefixes", "hierarchical"),
     timeless=(),
-    arguments=dict.fromkeys(("heavy", "prefixes", "hierarchical"), {"phi": 0.3}),
+    arguments={question: {"phi": 0.3} for question in ("heavy", "prefixes", "hierarchical")},
     guarantee="no weight too low; too high by epsilon C with probability delta at most, epsilon = e / width, "
     "delta = exp(-depth); exact for up to `exact` distinct ids",
     space="O(levels width depth): by default 7 KB of whole numbers, 14 KB of doubles; 16 bytes a pair before that",

@@ -92,7 +92,8 @@ class QDigest(Ranking):
         places, ranks = self._steps()
         at = np.searchsorted(ranks, shares * (ranks[-1] * (1 - 1e-15)), "left")
         low, high = (np.uint64(end) for end in self._ends)
-        return np.clip(places[np.minimum(at, len(places) - 1)], low, high)
+        found: Hashes = np.clip(places[np.minimum(at, len(places) - 1)], low, high)
+        return found
 
     def _steps(self) -> tuple[Hashes, Floats]:
         """The ranks as a function of the key, where half of what is at a node counts from its lowest key on."""
@@ -155,7 +156,8 @@ class QDigest(Ranking):
 
     def _roomier(self) -> int:
         """Twice the nodes there are: so few are enough for this stream, and compressing costs little a row."""
-        return min(max(2 * len(self._nodes.highs), math.ceil(1 / self.epsilon)), self._most)
+        roomy: int = max(2 * len(self._nodes.highs), math.ceil(1 / self.epsilon))
+        return min(roomy, self._most)
 
     def _meet(self, exponent: int) -> int:
         """Bring the state to the larger of two powers of two; gives the shift that weights at `exponent` still need."""

@@ -177,7 +177,7 @@ def edges(
     room = end - start
 
     def stream(values: Any, times: Any, weights: Any = None, unit: str = "ns", valid: Any = None) -> Stream:
-        column = np.array(values, np.float64)
+        column: NDArray[Any] = np.array(values, np.float64)
         if items != "numbers":
             column = _as_items(np.nan_to_num(column, posinf=7.0, neginf=-7.0).clip(-9, 9), items)
         ticks = Ticks(np.minimum(times, end // PER_TICK[unit]).astype(np.int64), unit, valid)
@@ -246,8 +246,7 @@ def shapes(
     }
     if items != "numbers":
         found = {
-            name: Stream(_as_items(stream.items, items), stream.times, stream.weights)
-            for name, stream in found.items()
+            name: Stream(_as_items(stream.items, items), stream.times, stream.weights) for name, stream in found.items()
         }
     return found
 
