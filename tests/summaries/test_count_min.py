@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from weighing import END, START, WEIGHTS, draw, weights_of
 
 import wane
 from wane import CountMinHierarchy, fn
@@ -21,25 +22,7 @@ from wane.testing.oracles import Row
 from wane.testing.prefixes import heavy_prefixes, hierarchical_prefixes
 from wane.testing.zipf import id_shapes
 
-START = 1_700_000_000
 ROWS = 400 if DISABLED else 3000
-DECAYS = ("none", "landmark", "poly(2)", "exp(half_life=5m)", "exp(half_life=7s)", "polynomial(1, 0, 2)")
-
-
-def weights_of(decay: str, times: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """What rows weigh an hour after the start, written down a second time."""
-    age, since = START + 3600 - times, (times - START).astype(float)
-    return (
-        own
-        * {
-            "none": lambda: np.ones(len(age)),
-            "landmark": lambda: (since > 0) * 1.0,
-            "poly(2)": lambda: (since / 3600) ** 2,
-            "exp(half_life=5m)": lambda: np.exp2(-age / 300),
-            "exp(half_life=7s)": lambda: np.exp2(-age / 7),
-            "polynomial(1, 0, 2)": lambda: (1 + 2 * since**2) / (1 + 2 * 3600.0**2),
-        }[decay]()
-    )
 
 
 @functools.cache
@@ -65,29 +48,29 @@ def trials(seeds: range, width: int = 64, depth: int = 3) -> tuple[int, int]:
     wrong = asked = 0
     for seed in seeds:
         rng = np.random.default_rng(seed)
-        shapes = list(id_shapes(seed, ROWS))
-        name, ids = shapes[seed % len(shapes)]
-        decay = DECAYS[seed // len(shapes) % len(DECAYS)]
+        shape, decay, weighted = draw(seed, 9)
+        name, ids = list(id_shapes(seed, ROWS))[shape]
+        given = WEIGHTS[decay][0]
         times = START + rng.integers(0, 3601, len(ids))
-        own = rng.pareto(1.5, len(ids)) if seed % 2 else np.ones(len(ids))
+        own = rng.pareto(1.5, len(ids)) if weighted else np.ones(len(ids))
         weights = weights_of(decay, times, own)
         total = weights.sum()
-        made = CountMinHierarchy(width, depth, decay, START, exact=0, seed=seed)
-        parts = [CountMinHierarchy(width, depth, decay, START, exact=0, seed=seed) for _ in range(2)]
+        made = CountMinHierarchy(width, depth, given, START, exact=0, seed=seed)
+        parts = [CountMinHierarchy(width, depth, given, START, exact=0, seed=seed) for _ in range(2)]
         for part in np.array_split(rng.permutation(len(ids)), 5):
             parts[int(rng.integers(2))].update(ids[part], times[part], own[part])
         made.merge(parts[0]).merge(wane.from_bytes(parts[1].to_bytes()))
-        assert made.count(now=START + 3600) == pytest.approx(total, rel=1e-9)
+        assert made.count(now=END) == pytest.approx(total, rel=1e-9)
         probes = [*rng.choice(ids, 8).tolist(), *rng.integers(0, 2**32, 4).tolist()]
         for probe in probes:
-            true, found = weights[ids == probe].sum(), made.estimate(probe, now=START + 3600)
+            true, found = weights[ids == probe].sum(), made.estimate(probe, now=END)
             assert found.weight >= true * (1 - 1e-9), (name, decay)
             assert found.error == pytest.approx(math.e / width * total, rel=1e-9)
             wrong += bool(found.weight - found.error > true * (1 + 1e-9))
             asked += 1
         phi = 0.08
         exact = {item: weights[ids == item].sum() for item in set(ids.tolist())}
-        listed = {hit.item for hit in made.heavy(phi, now=START + 3600)}
+        listed = {hit.item for hit in made.heavy(phi, now=END)}
         assert {item for item, weight in exact.items() if weight >= phi * total} <= listed, (name, decay)
     return wrong, asked
 
@@ -128,7 +111,7 @@ def test_prefixes_are_exact_while_ids_are_few(bits, levels, decay):
     made = CountMinHierarchy(decay=decay, bits=bits, levels=levels).update(ids, times)
     rows = [Row(item, None, _decimal(weight), 1.0) for item, weight in zip(ids, weights.tolist(), strict=True)]
     for phi in (0.05, 0.15, 0.4):
-        found, alone = (getattr(made, q)(phi, now=START + 3600) for q in ("prefixes", "hierarchical"))
+        found, alone = (getattr(made, q)(phi, now=END) for q in ("prefixes", "hierarchical"))
         assert heavy_prefixes(rows, phi, made.levels).accepts(found, 1e-9)
         assert hierarchical_prefixes(rows, phi, made.levels).accepts(alone, 1e-9)
         assert {prefix.error for prefix in found} <= {0.0}

@@ -77,7 +77,7 @@ class QDigest(Ranking):
         super().__init__(decay, landmark, bits, before)
         self.epsilon = fraction(epsilon, "epsilon", 1e-6)
         self._share = 2 * self.epsilon / self._domain.levels  # of C, that a node above the leaves may weigh
-        self._most = math.floor(3 * self._domain.levels / self.epsilon)
+        self._most: int = math.floor(3 * self._domain.levels / self.epsilon)
         self._nodes = none()
         self._room = self._roomier()  # nodes that may be there before they are compressed
         self._ends = (2**64 - 1, 0)  # the least and the largest key
