@@ -175,15 +175,16 @@ def test_bounds_from_outside_are_checked():
 
 def test_figure_1():
     """Two summaries by hand: what is between the other's tuples takes over how little is known there."""
-    low = Tuples(*(np.array(column) for column in ([10, 30], [1, 3], [0, 0])))
-    high = Tuples(*(np.array(column) for column in ([10, 20, 40], [1, 2, 4], [0, 1, 0])))
+    low = Tuples(*(np.array(column) for column in ([5, 10, 30], [1, 1, 3], [0, 0, 0])))
+    high = Tuples(*(np.array(column) for column in ([6, 10, 20, 40], [1, 1, 2, 4], [0, 0, 1, 0])))
     low, high = (t._replace(keys=t.keys.astype(np.uint64)) for t in (low, high))
     made = merge(low, high, 100)
-    assert made.keys.tolist() == [10, 20, 30, 40]
-    assert made.gains.tolist() == [2, 2, 3, 4]
-    assert made.slacks.tolist() == [0, 1 + 3 + 0 - 1, 0 + 4 + 0 - 1, 0]
-    assert merge(low, low, 100).keys.tolist() == [10, 30]  # the printed loop would go on after both inputs end
-    assert compress(made, 7).keys.tolist() == [10, 20, 40]
+    assert made.keys.tolist() == [5, 6, 10, 20, 30, 40]
+    assert made.gains.tolist() == [1, 1, 2, 2, 3, 4]
+    assert made.slacks.tolist() == [0, 0, 0, 1 + 3 + 0 - 1, 0 + 4 + 0 - 1, 0]
+    assert merge(low, low, 100).keys.tolist() == [5, 5, 10, 30]  # as printed, the loop goes on after both inputs end
+    assert merge(low, low, 1).keys.tolist() == [5, 5, 10, 10, 30, 30]
+    assert compress(made, 7).keys.tolist() == [5, 10, 20, 40]
     assert compress(made, 0).keys.tolist() == made.keys.tolist()
     assert thinned(np.arange(10, dtype=np.uint64), 4).keys.tolist() == [0, 1, 5, 9]
 

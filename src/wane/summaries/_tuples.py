@@ -63,12 +63,13 @@ def _merge(
     """Figure 1 of the paper, until both inputs are used up: what ends first is followed by (infinity, 1, 0).
 
     Equal values become one tuple only where that stands for no more than the limit. In summaries of very few values,
-    whose tuples stand for more than ``2 epsilon n`` though only for themselves, that is not so by itself.
+    whose tuples stand for more than ``2 epsilon n`` though only for themselves, that is not so by itself. The least
+    value stays apart, so that its rank stays exact.
     """
     a = b = made = 0
     ends_a, ends_b = keys_a.shape[0], keys_b.shape[0]
     while a < ends_a or b < ends_b:
-        both = a < ends_a and b < ends_b and keys_a[a] == keys_b[b]
+        both = made > 0 and a < ends_a and b < ends_b and keys_a[a] == keys_b[b]
         if both and gains_a[a] + gains_b[b] + slacks_a[a] + slacks_b[b] <= limit:
             keys[made], gains[made] = keys_a[a], gains_a[a] + gains_b[b]
             slacks[made] = slacks_a[a] + slacks_b[b]

@@ -173,7 +173,7 @@ class GreenwaldKhanna(Ranking):
         most = least + slacks
         ordered = (keys[1:] >= keys[:-1]).all() and (most[1:] >= most[:-1]).all()
         inside = int(keys[-1]) < 2**self._domain.levels and most[-1] == total == self._total
-        if not (ordered and inside and slacks[0] == 0):
+        if not (ordered and inside and gains[0] == 1 and slacks[0] == 0):
             raise CorruptState("the tuples in the state are not in order, or not where its values are")
         if (gains + slacks).max() > max(self._limit, 1) or total > self.rows:
             raise CorruptState("a tuple in the state stands for too many values")
