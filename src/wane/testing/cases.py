@@ -133,9 +133,10 @@ class Case:
         return {**known, **asked, **totals}
 
     def exact(self, stream: Stream, now: int | None, *, before: str = "error") -> dict[str, Answer]:
-        """The exact answers to those questions that have an oracle, by the names that :meth:`answers` gives."""
+        """The exact answers to those questions that an oracle judges, by the names that :meth:`answers` gives."""
         rows = oracles.rows(stream, self.decay, now, self.landmark, before=before, numbers=self.spec.items == "numbers")
-        found = {q: oracles.ORACLES[q](rows, **self.arguments(q)) for q in self.spec.questions if q in oracles.ORACLES}
+        asked = [q for q in self.spec.questions if q in oracles.ORACLES and self.tolerance(q) is not None]
+        found = {q: oracles.ORACLES[q](rows, **self.arguments(q)) for q in asked}
         return found | {
             f"total {name}": oracles.decayed_total(rows, _expression(text)) for name, text in self._sums.items()
         }

@@ -61,13 +61,14 @@ def hierarchical_prefixes(given: Sequence[Any], phi: float, levels: Sequence[int
 
 def _prefixes(given: Sequence[Any], phi: float, levels: Sequence[int], *, alone: bool) -> Prefixes:
     with decimal.localcontext(_EXACT):
-        total = sum((row.weight for row in given), Decimal(0))
+        ids = list(_by_prefix([(int(row.value), row.weight) for row in given], 0).items())
+        total = sum((weight for _, weight in ids), Decimal(0))
         least = Decimal(phi) * total * (1 - _SHORT_OF)
-        alive = [(int(row.value), row.weight) for row in given]  # what no heavy prefix has claimed yet
+        alive = ids  # what no heavy prefix has claimed yet
         found = {}
         for length in sorted(levels, reverse=True):
             cut = levels[-1] - length
-            weights, rests = _by_prefix([(int(row.value), row.weight) for row in given], cut), _by_prefix(alive, cut)
+            weights, rests = _by_prefix(ids, cut), _by_prefix(alive, cut)
             claimed = {key for key, rest in rests.items() if total and rest >= least}
             alive = [(value, weight) for value, weight in alive if value >> cut not in claimed]
             for key, weight in weights.items():
