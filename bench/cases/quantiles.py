@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bench.registered import START
 from bench.runner import Comparison, Settings
-from wane import QDigest
+from wane import GreenwaldKhanna, QDigest
 from wane.decay.base import Floats
 from wane.times import SECOND
 
@@ -32,22 +32,36 @@ def comparisons(settings: Settings) -> Iterator[Comparison]:
     }
     k = next(k for k in range(100, 2000, 10) if _kll_error(k) <= EPSILON)
 
+    without, theirs = "no decay", f"datasketches KLL, k={k}, no decay"
     for name, (values, target) in columns.items():
+        kll = partial(_kll, values, k)
         yield Comparison(
             what=f"median, {name}, {DECAY}",
             ours=partial(_ours, values, DECAY, times),
             work=rows,
             unit="ns/row",
-            peers={
-                "no decay, no times": partial(_ours, values, "none", None),
-                f"datasketches KLL, k={k}, no decay": partial(_kll, values, k),
-            },
+            peers={without: partial(_ours, values, "none", times), theirs: kll},
             target=target,
+            ratios={without: 1.3, theirs: 1.0},
+        )
+        yield Comparison(
+            what=f"median by Greenwald-Khanna, {name}, no decay",
+            ours=partial(_gk, values),
+            work=rows,
+            unit="ns/row",
+            peers={theirs: kll},
+            target=target,
+            ratios={theirs: 1.0},
         )
 
 
 def _ours(values: Floats, decay: str, times: Any) -> float:
     median: float = QDigest(EPSILON, decay).update(values, times).quantile(0.5)
+    return median
+
+
+def _gk(values: Floats) -> float:
+    median: float = GreenwaldKhanna(EPSILON).update(values).quantile(0.5)
     return median
 
 

@@ -144,9 +144,63 @@ def quantiles(
     epsilon: float = 0.01,
     decay: str | Decay = "none",
     landmark: Any = None,
+    method: str = "qdigest",
 ) -> Fn:
-    """Several quantiles of a column, as a list, each of a rank within `epsilon` of the one asked for (Theorem 3)."""
-    return ask("quantiles", column, decay=decay, landmark=landmark, parameters={"epsilon": epsilon}, phis=tuple(phis))
+    """Several quantiles of a column, as a list, each of a rank within `epsilon` of the one asked for (Theorem 3).
+
+    The method ``"gk"`` is the summary of Greenwald and Khanna, which takes no decay but the landmark window.
+    """
+    return ask(
+        "quantiles",
+        column,
+        decay=decay,
+        landmark=landmark,
+        parameters={"epsilon": epsilon},
+        summary=method,
+        phis=tuple(phis),
+    )
+
+
+def prefixes(
+    column: str | Expr,
+    phi: float,
+    *,
+    width: int = 256,
+    depth: int = 2,
+    bits: int = 32,
+    levels: Sequence[int] | None = None,
+    exact: int = 64,
+    decay: str | Decay = "none",
+    landmark: Any = None,
+) -> Fn:
+    """Every prefix of the ids of a column that has `phi` of the group's decayed count, and the heavy ids themselves.
+
+    Ids are whole numbers of `bits` bits, such as IPv4 addresses. Each prefix has its lowest id, its length, its weight,
+    and the rest of that without the heavy prefixes under it; see :class:`wane.CountMinHierarchy`.
+    """
+    given = {"width": width, "depth": depth, "bits": bits, "levels": levels, "exact": exact}
+    if levels is not None:
+        given["levels"] = tuple(levels)
+    return ask("prefixes", column, decay=decay, landmark=landmark, parameters=given, phi=phi)
+
+
+def hierarchical(
+    column: str | Expr,
+    phi: float,
+    *,
+    width: int = 256,
+    depth: int = 2,
+    bits: int = 32,
+    levels: Sequence[int] | None = None,
+    exact: int = 64,
+    decay: str | Decay = "none",
+    landmark: Any = None,
+) -> Fn:
+    """The hierarchical heavy hitters: those of :func:`prefixes` that have `phi` of the count in their rest alone."""
+    found = prefixes(
+        column, phi, width=width, depth=depth, bits=bits, levels=levels, exact=exact, decay=decay, landmark=landmark
+    )
+    return replace(found, question="hierarchical", name=found.name.replace("prefixes", "hierarchical", 1))
 
 
 def distinct(
@@ -171,10 +225,20 @@ def ask(
     decay: str | Decay = "none",
     landmark: Any = None,
     parameters: Mapping[str, Any] | None = None,
+    summary: str | None = None,
     **arguments: Any,
 ) -> Fn:
-    """Describe any question that a registered summary answers, also one from another package."""
+    """Describe any question that a registered summary answers, also one from another package.
+
+    Of several summaries that answer it, the one is asked that is named, or one that takes any forward decay.
+    """
     able = [spec for spec in registry.specs().values() if question in spec.functions]
+    able.sort(key=lambda spec: "forward" not in spec.decays)
+    if summary is not None and able:
+        named = [spec for spec in able if spec.name == summary]
+        if not named:
+            raise UnknownName(f"{summary!r} does not answer {question!r}; {', '.join(s.name for s in able)} do")
+        able = named
     if not able:
         every = sorted({name for spec in registry.specs().values() for name in spec.functions})
         raise UnknownName(f"no summary answers {question!r}; the questions are {', '.join(every)}")

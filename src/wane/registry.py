@@ -54,13 +54,18 @@ class Spec:
         time: Its cost per row as a formula.
         paper: Where the algorithm and its guarantee come from.
         equality: Its class of equality.
+        undecayed: Its class where nothing decays and weights are whole numbers that sum to less than ``2**53``, if that
+            is another one.
         bounds: For given parameters, by question, how far an answer may be from the exact one, relative to the scale of
             the exact one (the decayed count, mostly). A question of a guaranteed summary is judged if it is here; None
             says that no bound holds for every stream, only with a probability, which its own tests judge.
         decays: The kinds of decay it takes: ``"forward"`` (any), ``"landmark"`` (none and landmark only),
             ``"backward"`` (while now is still open).
-        items: What its items are: ``"numbers"`` or ``"any"``.
+        weighted: Whether rows may have weights of their own, beside those that the decay gives them.
+        items: What its items are: ``"numbers"``, ``"any"``, or ``"ids"``, which are whole numbers from 0.
         parameters: Sets of parameters beside the decay that laws, benchmarks and the reference use.
+        records: The questions that are answered by a list of records, with the record: a `NamedTuple` of numbers, and
+            of an item, which has the type of what was given.
         functions: The names in `wane.fn` that are answered by it.
         absent: Laws that do not hold for it, each with the reason.
         state_bytes: An upper bound of the size of `to_bytes()` for given parameters, whatever the stream.
@@ -79,9 +84,12 @@ class Spec:
     equality: Equality
     decays: frozenset[str]
     items: str
+    undecayed: Equality | None = None
+    weighted: bool = True
     parameters: tuple[Mapping[str, Any], ...] = ({},)
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     bounds: Callable[[Mapping[str, Any]], Mapping[str, float | None]] = lambda _: {}
+    records: Mapping[str, type[tuple[Any, ...]]] = field(default_factory=dict)
     functions: tuple[str, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
     state_bytes: Callable[[Mapping[str, Any]], int]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from wane import Distinct, from_bytes
 from wane._jit import DISABLED
+from wane.decay import forward
 from wane.errors import BadInput, BadParameter, CorruptState, MergeRefused
 from wane.summaries.distinct import size
 from wane.testing import most_failures
@@ -25,10 +27,12 @@ DECAYS = {
     "exp(half_life=5m)": lambda age, _: np.exp2(-age / 300),
     "exp(half_life=7s)": lambda age, _: np.exp2(-age / 7),
     "poly(2)": lambda age, since: (since / (since + age)) ** 2,
+    "user": lambda age, since: (since * np.sqrt(since + 1)) / ((since + age) * np.sqrt(since + age + 1)),
     "polynomial(1, 0, 2)": lambda age, since: (1 + 2 * since**2) / (1 + 2 * (since + age) ** 2),
 }
 """What a row weighs by its age and by the seconds since the landmark, written down a second time."""
 
+USERS = forward(lambda n: n * math.sqrt(n + 1.0), name="tests steep too")
 LANDMARK = Nanoseconds(1_700_000_000 * 10**9)
 Shape = tuple[str, np.ndarray, np.ndarray, np.ndarray | None]
 
@@ -66,7 +70,7 @@ def judge(seeds: range) -> None:
         every = list(shapes(seed))
         for place, decay in enumerate(DECAYS):
             _, items, times, weights = every[(seed + place) % len(every)]
-            one = Distinct(EPSILON, decay, LANDMARK, delta=DELTA, seed=seed)
+            one = Distinct(EPSILON, USERS if decay == "user" else decay, LANDMARK, delta=DELTA, seed=seed)
             for part in np.array_split(np.random.default_rng(seed).permutation(ROWS), 3):
                 one.update(items[part], Ticks(LANDMARK + times[part], "ns"), None if weights is None else weights[part])
             now = Nanoseconds(LANDMARK + times.max())
@@ -164,3 +168,10 @@ def test_the_size_is_what_is_said() -> None:
         one = Distinct(epsilon).update(np.arange(20_000))
         assert size(epsilon, 0.05) == items
         assert len(one.to_bytes()) < 512 + 24 * (items + 1)
+
+
+def test_stale_and_tiny_weights_count_for_what_they_are() -> None:
+    one = Distinct(0.3, "exp(half_life=1s)").update([1, 2, 3], [0, 10**6, 10**6], [2.5e120, 1e-300, 0.0])
+    assert one.distinct(now=10**6) == pytest.approx(1e-300)
+    assert one.distinct(now=10**6, where=lambda item: item == 1) == 0.0
+    assert one.update([4], [10**6], [1.0]).distinct(now=10**6) == pytest.approx(1.0)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
+from weighing import END, START, WEIGHTS, draw, weights_of
 
 import wane
 from wane import QDigest
@@ -20,7 +21,6 @@ from wane.summaries._varints import pack, unpack
 from wane.times import SECOND, Ticks
 
 ROWS = 2_000 if DISABLED else 20_000
-START = 1_767_225_600
 PHIS = np.linspace(0, 1, 21)
 
 
@@ -47,8 +47,6 @@ SHAPES = (
     "bisecting",
 )  # fmt: skip
 
-DECAYS = ("none", "landmark", "exp(half_life=10m)", "poly(2)", "polynomial(1, 0, 2)")
-
 
 def rank_error(found: np.ndarray, phis: np.ndarray, data: np.ndarray, weights: np.ndarray) -> float:
     """How far the ranks of some values are from what was asked, as a share of all weight."""
@@ -63,13 +61,13 @@ def rank_error(found: np.ndarray, phis: np.ndarray, data: np.ndarray, weights: n
 def judge(seed: int) -> None:
     """One stream of each shape, under a decay, in batches and merged from parts, within the bound and the limit."""
     rng = np.random.default_rng(seed)
-    decay = DECAYS[seed % len(DECAYS)]
+    place, name, weighted = draw(seed, len(SHAPES))
     epsilon = (0.1, 0.01, 0.03)[seed % 3]
-    shape = SHAPES[seed % len(SHAPES)]
+    shape, decay = SHAPES[place], WEIGHTS[name][0]
     data = values(shape, rng)
     times = START + rng.integers(0, 3600, len(data)).astype(float)
-    own = rng.pareto(1.5, len(data)) if seed % 2 else np.ones(len(data))
-    weights = own * wane.decay.parse(decay).weight(times, START + 3600, START)
+    own = rng.pareto(1.5, len(data)) if weighted else np.ones(len(data))
+    weights = weights_of(name, times, own)
     parts = [QDigest(epsilon, decay, landmark=START) for _ in range(4)]
     for part in np.array_split(rng.permutation(len(data)), 11):
         one = parts[int(rng.integers(4))].update(data[part], times[part], own[part])
@@ -81,7 +79,7 @@ def judge(seed: int) -> None:
         assert rank_error(digest.quantiles(PHIS), PHIS, data, weights) <= epsilon * (1 + 1e-9), (shape, decay)
         probes = np.append(rng.choice(data, 20), [data.min(), data.max(), 0.0])
         exact = np.array([weights[data <= probe].sum() for probe in probes])
-        found = digest.rank(probes, now=START + 3600)
+        found = digest.rank(probes, now=END)
         assert np.abs(found - exact).max() <= epsilon * weights.sum() * (1 + 1e-9), (shape, decay)
         assert digest.cdf(probes) == pytest.approx(found / weights.sum(), abs=1e-9)
         light = digest._nodes.loads[digest._nodes.levels > 0]
@@ -166,6 +164,7 @@ def test_forms_of_questions():
     assert type(digest.quantile(0.5)) is float
     assert digest.quantile([0.5, 1]).tolist() == [2.0, 4.0]
     assert digest.quantiles(np.array([0.25])).tolist() == [1.0]
+    assert digest.rank(np.arange(8.0)[::2]).tolist() == [0.0, 2.0, 4.0, 4.0]  # strided
     assert digest.rank([1.5, 4.0, math.inf, -math.inf]).tolist() == [1.0, 4.0, 4.0, 0.0]
     assert digest.cdf([2, 3]).tolist() == [0.5, 0.75]
     assert digest.cdf(2) == 0.5

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ Ids = NDArray[np.int64]
 
 _OBJECT, _ROW = 2000, 40
 """Bytes of an object of Python with a few small arrays, and of a row in it."""
+_BYTES = (pa.binary(), pa.large_binary(), pa.binary(16))
 
 
 class Pool(ABC):
@@ -198,10 +199,25 @@ class ObjectPool(Pool):
                 asked = when.times[when.place[i]]
                 now = Nanoseconds(asked if self.state.landmark is None else max(asked, self.state.landmark))
             found.append(ask(summary, answer.question, now, dict(answer.arguments)))
+        if answer.question in self._spec.records:
+            found = [[self._fields(record) for record in records] for records in found]
         return pa.array(found, self._kind(answer))
 
+    def _fields(self, record: Any) -> dict[str, Any]:
+        """A record by its fields; a number that came as bytes goes as bytes."""
+        fields: dict[str, Any] = record._asdict()
+        if self._words is not None and self._words.kind in _BYTES and isinstance(fields["item"], int):
+            fields["item"] = fields["item"].to_bytes(16, "big")
+        return fields
+
     def _kind(self, answer: Answer) -> pa.DataType:
-        """The type of an answer, as an empty summary shows it."""
+        """The type of an answer, as its record says or an empty summary shows it."""
+        record = self._spec.records.get(answer.question)
+        if record is not None:
+            item = pa.float64() if self._words is None else self._words.kind
+            known = {int: pa.int64(), float: pa.float64()}
+            fields = get_type_hints(record).items()
+            return pa.list_(pa.struct([pa.field(name, known.get(kind, item)) for name, kind in fields]))
         empty = ask(self._spec.make(**dict(self.state.parameters)), answer.question, "latest", dict(answer.arguments))
         return pa.float64() if isinstance(empty, (int, float)) else pa.array([empty]).type
 

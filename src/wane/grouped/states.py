@@ -70,7 +70,7 @@ class States:
         self.words = {
             state.column: WordColumn(pa.field(str(state.column), _kind(state.column, schema)))
             for state in plan.states
-            if state.column is not None and registry.lookup(state.summary).items == "any"
+            if state.column is not None and registry.lookup(state.summary).items != "numbers"
         }
         self.pools: list[Pool] = []
         for i, state in enumerate(plan.states):

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from wane import registry
-from wane.decay import Forward
+from wane.decay import Forward, Landmark, NoDecay
 from wane.errors import BadInput, BadParameter, Unsupported
 from wane.expr import Column, Expr
 from wane.fn import Fn
@@ -89,7 +89,7 @@ def check(plan: Plan, schema: pa.Schema) -> None:
         if schema.get_field_index(name) < 0:
             raise BadInput(f"there is no column {name!r}, or more than one; the columns are {', '.join(schema.names)}")
     for state in plan.states:
-        if isinstance(state.column, Column) and registry.lookup(state.summary).items == "any":
+        if isinstance(state.column, Column) and registry.lookup(state.summary).items != "numbers":
             _check_values(state.column.name, schema, "items cannot be made of")
     expressions = [state.column for state in plan.states if registry.lookup(state.summary).items == "numbers"]
     expressions += [state.column for state in plan.states if not isinstance(state.column, Column)]
@@ -139,8 +139,10 @@ def tick_of(kind: pa.DataType) -> int:
 def _state(fn: Fn, time: str | None, every: Every | None) -> State:
     decay = fn.decay
     spec = registry.lookup(fn.summary)
-    if isinstance(decay, Forward) and "forward" not in spec.decays and decay.needs_landmark:
-        able = registry.takers("forward")
+    if "forward" not in spec.decays and not isinstance(decay, (NoDecay, Landmark)):
+        able = [
+            s.make.__name__ for s in registry.specs().values() if {"forward"} <= s.decays and fn.question in s.functions
+        ]
         raise Unsupported(f"{fn.question} cannot be answered under {decay}; summaries that take it: {', '.join(able)}")
     if not isinstance(decay, Forward) and every is None:
         able = registry.takers("backward")

@@ -48,6 +48,16 @@ def unit(word: Any) -> float:
     return (np.float64(np.int64(word >> _TWELVE)) + 0.5) * 2.0**-52
 
 
+@kernel("int64(r_u8, uint64, int64, w_i8)")
+def _sieve(hashes: Hashes, most: Any, first: int, places: Ints) -> int:
+    """The places of hashes up to a limit, without a branch that nobody could foresee; gives their number."""
+    size = 0
+    for i in range(hashes.shape[0]):
+        places[size] = first + i
+        size += hashes[i] <= most
+    return size
+
+
 @kernel("int64(r_u8, r_i8, r_f8, r_i8, float64, w_i4, w_u8, w_i8, w_f8, w_i8)")
 def _gather(
     hashes: Hashes,
@@ -192,11 +202,10 @@ def _sift(
         return np.arange(chunk.start, chunk.stop)
     most = math.ldexp(limit[0] * top * _ROUGH, max(limit[1] + power, -1000) + 64)
     if batch.weights is None:
-        few = hashes <= np.uint64(min(int(most) + 4096, 2**64 - 1))
-    else:
-        with np.errstate(over="ignore"):
-            few = hashes <= batch.weights[chunk] * most + 4096.0
-    found: Ints = np.flatnonzero(few) + chunk.start
+        places = np.empty(len(hashes), np.int64)
+        return places[: _sieve(hashes, np.uint64(min(int(most) + 4096, 2**64 - 1)), chunk.start, places)]
+    with np.errstate(over="ignore"):
+        found: Ints = np.flatnonzero(hashes <= batch.weights[chunk] * most + 4096.0) + chunk.start
     return found
 
 

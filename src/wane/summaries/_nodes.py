@@ -16,7 +16,7 @@ from wane._jit import bits, inline, kernel
 from wane.decay.base import Floats
 from wane.errors import CorruptState
 from wane.hashing import Hashes
-from wane.summaries._tally import Tally
+from wane.summaries._tally import FEW, added_up, alike
 
 Bytes = NDArray[np.uint8]
 
@@ -26,9 +26,6 @@ _U0, _U1, _U64 = np.uint64(0), np.uint64(1), np.uint64(64)
 _U6, _U63, _LOW = np.uint64(6), np.uint64(63), np.uint64(2**32 - 1)
 _SETTLED = _ALL
 """In a plan: nothing is left to look at."""
-
-_PROBE = 2048
-"""Rows that are looked at to see whether many have the same key."""
 
 _FINEST = 11
 """Bits of the keys that one look at the rows may tell apart: that many sums stay in the cache."""
@@ -163,7 +160,9 @@ def gather(keys: Hashes, loads: Floats, limit: float) -> Nodes:
         loads: Their weights, above 0. Likewise.
         limit: What a node that is no leaf may weigh.
     """
-    keys, loads = _thinned(keys, loads)
+    if len(keys) >= FEW and alike(keys):
+        rows, loads = added_up(keys, loads)
+        keys = keys[rows]
     size = len(keys)
     places = np.zeros(size, np.int32)
     found = none()
@@ -181,19 +180,6 @@ def gather(keys: Hashes, loads: Floats, limit: float) -> Nodes:
             return found
         sums, cells = _cells(room)
         size = _look(keys, loads, size, places, plan, sums, cells)
-
-
-def _thinned(keys: Hashes, loads: Floats) -> tuple[Hashes, Floats]:
-    """The rows, with those of one key added up where a look at some of them says that many are alike."""
-    if len(keys) < 4 * _PROBE:
-        return keys, loads
-    probe = Tally(_PROBE)
-    probe.add(keys[:_PROBE], loads[:_PROBE])
-    if len(probe) > _PROBE / 2:
-        return keys, loads
-    table = Tally(len(keys) // 4)
-    taken = table.add(keys, loads)
-    return np.append(table.keys, keys[taken:]), np.append(table.sums, loads[taken:])
 
 
 def _cells(count: int) -> tuple[Floats, Hashes]:

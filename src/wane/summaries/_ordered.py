@@ -60,7 +60,7 @@ class FloatKeys:
 
     def place(self, values: Any) -> tuple[Hashes, NDArray[np.int8]]:
         """The keys of some numbers, and -1 or 1 where one is below or above all keys."""
-        numbers = np.asarray(values, np.float64)
+        numbers = np.ascontiguousarray(values, np.float64)
         if np.isnan(numbers).any():
             raise BadInput("a value to compare with must be a number, got nan")
         keys, loads = np.empty(len(numbers), np.uint64), np.empty(len(numbers))

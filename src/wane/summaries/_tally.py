@@ -19,6 +19,12 @@ from wane.hashing import Hashes
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
+_PROBE = 2048
+"""Rows that are looked at to see whether many have the same key."""
+
+FEW = 4 * _PROBE
+"""Fewer rows are not worth a look."""
+
 
 @inline
 def slot_of(key: Any, mask: int) -> Any:
@@ -175,6 +181,20 @@ class Tally:
         """Forget everything."""
         self._slots[:] = 0
         self._filled[0] = 0
+
+
+def alike(keys: Hashes) -> bool:
+    """Whether many keys are the same, as a look at the first of them says."""
+    probe = Tally(_PROBE)
+    probe.add(keys[:_PROBE], None)
+    return len(probe) <= _PROBE / 2
+
+
+def added_up(keys: Hashes, weights: Floats) -> tuple[Ints, Floats]:
+    """The first row of each key with the sum of its weights, as far as a table holds them; then the other rows."""
+    table = Tally(len(keys) // 4)
+    taken = table.add(keys, weights)
+    return np.append(table.rows, np.arange(taken, len(keys))), np.append(table.sums, weights[taken:])
 
 
 def heaviest(weights: Floats, keys: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:

@@ -97,6 +97,12 @@ class Summary(ABC):
 
     def update(self, items: Any, times: Any = None, weights: Any = None) -> Self:
         """Add items: one, or a column of them, with their times and perhaps weights; gives the summary itself."""
+        if weights is not None and not self.SPEC.weighted:
+            able = [spec for spec in registry.specs().values() if spec.weighted]
+            raise Unsupported(
+                f"{type(self).__name__} counts each row once, and weights were given; leave them away, or "
+                f"{self._use(able) or 'repeat the rows'}"
+            )
         kind = type(items)
         bare = kind is float or kind is int  # the most common ones first: they come one by one
         if bare or is_scalar(items):
@@ -273,11 +279,11 @@ class Summary(ABC):
 
     def _forward(self, decay: Decay) -> Forward:
         kinds = self.SPEC.decays
-        if isinstance(decay, Forward) and ("forward" in kinds or isinstance(decay, (NoDecay, Landmark, Pinned))):
+        if isinstance(decay, Forward) and ("forward" in kinds or isinstance(decay, (NoDecay, Landmark))):
             return decay
         wanted = "forward" if isinstance(decay, Forward) else "backward"
-        able = registry.takers(wanted)
-        instead = f"use {' or '.join(able)}" if able else "no summary here does"
+        able = [spec for spec in registry.specs().values() if wanted in spec.decays]
+        instead = self._use(able) or "no summary here does"
         fixed = (
             "; where the time of the question is known ahead, fix it: decay=wane.decay.pinned(..., now=...)"
             if wanted == "backward"
@@ -287,6 +293,12 @@ class Summary(ABC):
             f"{type(self).__name__} cannot take {str(decay)!r}: that needs a summary for {wanted} decay "
             f"({instead}){fixed}"
         )
+
+    def _use(self, able: list[registry.Spec]) -> str:
+        """Which of some summaries to use instead: those that answer the same where there are such."""
+        like = [spec for spec in able if set(spec.functions) & set(self.SPEC.functions)]
+        names = [spec.make.__name__ for spec in like or able]
+        return f"use {' or '.join(names)}" if names else ""
 
     def _now(self, now: Any, historical: bool) -> tuple[float, int]:
         """The weight that answers are divided by, ``g(now - L)``, as a double and a power of two."""

@@ -15,7 +15,6 @@ nodes at most (:func:`wane.summaries._nodes.compress`).
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -25,14 +24,14 @@ from wane import serde
 from wane.decay import Decay
 from wane.decay.base import Floats
 from wane.decay.weigh import CHUNK
-from wane.errors import BadParameter, CorruptState
+from wane.errors import CorruptState
 from wane.hashing import Hashes
 from wane.registry import Equality, Spec
 from wane.summaries._nodes import Nodes, compress, gather, merge, none, steps, survey, upwards
-from wane.summaries._ordered import FloatKeys, WholeKeys
+from wane.summaries._ranking import Ranking
 from wane.summaries._tally import scaled, shift
 from wane.summaries._varints import pack, unpack
-from wane.summaries.base import Batch, Summary, fraction, ldexp, plus, whole
+from wane.summaries.base import Batch, fraction, plus
 
 _TOGETHER = 8 * CHUNK
 """Rows that are summed up by key before the digest is touched."""
@@ -41,7 +40,7 @@ _ROUNDING = 1e-9
 """How far rounding may carry a node over what it may weigh, relatively: far less than the rank error shows."""
 
 
-class QDigest(Summary):
+class QDigest(Ranking):
     """Quantiles, ranks and histograms of decayed values.
 
     Each rank is right to ``epsilon C``, in any order of arrival, over any span, after any merges: what :meth:`quantile`
@@ -75,76 +74,26 @@ class QDigest(Summary):
         bits: int | None = None,
         before: str = "error",
     ) -> None:
-        super().__init__(decay, landmark, before=before)
+        super().__init__(decay, landmark, bits, before)
         self.epsilon = fraction(epsilon, "epsilon", 1e-6)
-        if bits is not None and whole(bits, "bits", 1) > 64:
-            raise BadParameter(f"bits must be a whole number from 1 to 64, got {bits!r}; without it values are floats")
-        self.bits = bits
-        self._domain: Any = FloatKeys() if bits is None else WholeKeys(int(bits))
         self._share = 2 * self.epsilon / self._domain.levels  # of C, that a node above the leaves may weigh
-        self._most = math.floor(3 * self._domain.levels / self.epsilon)
-        self._exponent = 0
-        self._total = self._lost = 0.0  # the decayed count, and what its rounding lost
+        self._most: int = math.floor(3 * self._domain.levels / self.epsilon)
         self._nodes = none()
         self._room = self._roomier()  # nodes that may be there before they are compressed
         self._ends = (2**64 - 1, 0)  # the least and the largest key
-
-    def quantile(self, phi: Any) -> Any:
-        """The smallest value whose rank is `phi` of the decayed count, to `epsilon` of it; does not depend on now.
-
-        Args:
-            phi: A number from 0 to 1, which gives a number, or a list of them, which gives an array. NaN of nothing.
-        """
-        if hasattr(phi, "__len__"):
-            return self.quantiles(phi)
-        found: float | int = self.quantiles([phi])[0].item()
-        return found
-
-    def quantiles(self, phis: Any) -> NDArray[Any]:
-        """:meth:`quantile` of several, as an array."""
-        wanted = np.array([_share(phi) for phi in phis], np.float64)
-        self._settle()
-        if not self._total:
-            return np.full(len(wanted), math.nan)
-        places, ranks = self._steps()
-        at = np.searchsorted(ranks, wanted * (ranks[-1] * (1 - 1e-15)), "left")
-        low, high = (np.uint64(end) for end in self._ends)
-        return np.asarray(self._domain.values(np.clip(places[np.minimum(at, len(places) - 1)], low, high)))
-
-    def rank(self, value: Any, now: Any = None, *, historical: bool = False) -> Any:
-        """The decayed count of values up to `value` (Definition 8), to ``epsilon C``; of one, or of each of a list."""
-        found = self._normalised(self._ranks(value if hasattr(value, "__len__") else [value]), now, historical)
-        return found if hasattr(value, "__len__") else float(found[0])
-
-    def cdf(self, value: Any) -> Any:
-        """:meth:`rank` as a share of the decayed count, which does not depend on now; NaN of nothing."""
-        ranks = self._ranks(value if hasattr(value, "__len__") else [value])
-        found = ranks / self._total if self._total else np.full(len(ranks), math.nan)
-        return found if hasattr(value, "__len__") else float(found[0])
-
-    def histogram(self, edges: Any, now: Any = None, *, historical: bool = False) -> Floats:
-        """The decayed counts of values above each edge and up to the next one, each to ``2 epsilon C``.
-
-        Args:
-            edges: Numbers, none below the one before it; the first is in no bin, ``-math.inf`` makes one of all below.
-            now: When.
-            historical: Whether now may be before the newest item.
-        """
-        values = list(edges)
-        if len(values) < 2 or any(not a <= b for a, b in pairwise(values)):
-            raise BadParameter(f"edges must be two numbers or more in order, got {edges!r:.80}; sort them")
-        return self._normalised(np.diff(self._ranks(values)), now, historical)
-
-    def count(self, now: Any = None, *, historical: bool = False) -> float:
-        """The decayed count `C` of all values."""
-        self._settle()
-        return float(self._normalised(np.array([self._total + self._lost]), now, historical)[0])
 
     @property
     def nodes(self) -> int:
         """How many nodes there are."""
         self._settle()
         return len(self._nodes.highs)
+
+    def _keys_at(self, shares: Floats) -> Hashes:
+        places, ranks = self._steps()
+        at = np.searchsorted(ranks, shares * (ranks[-1] * (1 - 1e-15)), "left")
+        low, high = (np.uint64(end) for end in self._ends)
+        found: Hashes = np.clip(places[np.minimum(at, len(places) - 1)], low, high)
+        return found
 
     def _steps(self) -> tuple[Hashes, Floats]:
         """The ranks as a function of the key, where half of what is at a node counts from its lowest key on."""
@@ -153,29 +102,12 @@ class QDigest(Summary):
         order = np.argsort(places, kind="stable")
         return places[order], np.cumsum(np.append(nodes.loads, nodes.loads)[order] / 2)
 
-    def _ranks(self, values: Any) -> Floats:
-        """The ranks of some values, relative to the state's power of two."""
-        self._settle()
-        keys, sides = self._domain.place(values)
-        if not self._total:
-            return np.zeros(len(keys))
+    def _ranks_of(self, keys: Hashes, sides: NDArray[np.int8]) -> Floats:
         places, ranks = self._steps()
         found = np.append(0.0, ranks)[np.searchsorted(places, keys, "right")]
         low, high = (np.uint64(end) for end in self._ends)
         found = np.where((sides < 0) | ((keys < low) & (sides == 0)), 0.0, found)
         return np.minimum(np.where((sides > 0) | ((keys >= high) & (sides == 0)), self._total, found), self._total)
-
-    def _normalised(self, weights: Floats, now: Any, historical: bool) -> Floats:
-        """Weights of the state as they are at a time."""
-        weight, exponent = self._now(now, historical)
-        return np.array([ldexp(one / weight, self._exponent - exponent) for one in weights.tolist()])
-
-    def _column(self, given: Any) -> tuple[Any, NDArray[np.bool_] | None]:
-        found: tuple[Any, NDArray[np.bool_] | None] = self._domain.read(given)
-        return found
-
-    def _plain(self, item: Any) -> bool:
-        return bool(super()._plain(item) and self._domain.usable(item))
 
     def _add_rows(self, values: Any, batch: Batch) -> None:
         room = min(batch.size, max(_TOGETHER, CHUNK))
@@ -224,7 +156,8 @@ class QDigest(Summary):
 
     def _roomier(self) -> int:
         """Twice the nodes there are: so few are enough for this stream, and compressing costs little a row."""
-        return min(max(2 * len(self._nodes.highs), math.ceil(1 / self.epsilon)), self._most)
+        roomy: int = max(2 * len(self._nodes.highs), math.ceil(1 / self.epsilon))
+        return min(roomy, self._most)
 
     def _meet(self, exponent: int) -> int:
         """Bring the state to the larger of two powers of two; gives the shift that weights at `exponent` still need."""
@@ -286,13 +219,6 @@ class QDigest(Summary):
         fits = math.isclose(total, self._total, rel_tol=_ROUNDING) and abs(self._lost) <= _ROUNDING * self._total
         if not (fits and math.isfinite(total) and ((loads >= 0) & (loads <= allowed)).all()):
             raise CorruptState("the weights in the state do not fit its count")
-
-
-def _share(phi: Any) -> float:
-    good = isinstance(phi, (int, float, np.integer, np.floating)) and not isinstance(phi, bool)
-    if not (good and 0 <= phi <= 1):
-        raise BadParameter(f"phi must be a number from 0 to 1, got {phi!r}; the median is 0.5")
-    return float(phi)
 
 
 SPEC = Spec(

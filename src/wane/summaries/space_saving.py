@@ -241,6 +241,7 @@ SPEC = Spec(
     decays=frozenset({"forward"}),
     items="any",
     parameters=({"epsilon": 0.2}, {"epsilon": 0.01}),
+    records=dict.fromkeys(("top", "heavy", "shares"), Hit),
     functions=("top", "heavy"),
     state_bytes=lambda p: 512 + 32 * math.ceil(1 / p["epsilon"]),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -96,7 +95,7 @@ class Case:
     @property
     def weighted(self) -> bool:
         """Whether items may have weights."""
-        return "weights" in inspect.signature(self.spec.make.update).parameters
+        return self.spec.weighted
 
     @property
     def untimed(self) -> bool:
@@ -134,9 +133,10 @@ class Case:
         return {**known, **asked, **totals}
 
     def exact(self, stream: Stream, now: int | None, *, before: str = "error") -> dict[str, Answer]:
-        """The exact answers to those questions that have an oracle, by the names that :meth:`answers` gives."""
+        """The exact answers to those questions that an oracle judges, by the names that :meth:`answers` gives."""
         rows = oracles.rows(stream, self.decay, now, self.landmark, before=before, numbers=self.spec.items == "numbers")
-        found = {q: oracles.ORACLES[q](rows, **self.arguments(q)) for q in self.spec.questions if q in oracles.ORACLES}
+        asked = [q for q in self.spec.questions if q in oracles.ORACLES and self.tolerance(q) is not None]
+        found = {q: oracles.ORACLES[q](rows, **self.arguments(q)) for q in asked}
         return found | {
             f"total {name}": oracles.decayed_total(rows, _expression(text)) for name, text in self._sums.items()
         }
@@ -154,6 +154,13 @@ class Case:
         """Whether answers are a function of the rows, to within rounding."""
         return self.spec.equality is not Equality.GUARANTEED
 
+    def identical(self, stream: Stream) -> bool:
+        """Whether summaries of the rows of a stream have the same bytes."""
+        if self.spec.undecayed is Equality.IDENTICAL and self.untimed:
+            loads = np.ones(len(stream)) if stream.weights is None else stream.weights[stream.weights < oracles.USABLE]
+            return bool((loads == np.floor(loads)).all() and loads.sum() < 2.0**53)
+        return self.spec.equality is Equality.IDENTICAL
+
     @property
     def judged(self) -> bool:
         """Whether an oracle judges any question."""
@@ -163,7 +170,7 @@ class Case:
         """Require two summaries of the same rows to be equal in their class of equality."""
         seen = [(one.rows, one.newest, dict(sorted(one.dropped.items()))) for one in (mine, theirs)]
         require(seen[0] == seen[1], f"rows, newest time and dropped rows are {seen[0]} one way and {seen[1]} the other")
-        if self.spec.equality is Equality.IDENTICAL:
+        if self.identical(stream):
             require(mine.to_bytes() == theirs.to_bytes(), f"the bytes of {mine!r} and of {theirs!r} differ")
         now = self.now(stream)
         self.require_close(self.answers(mine, now), self.answers(theirs, now), stream, now)
@@ -223,7 +230,7 @@ def cases(spec: Spec) -> Iterator[Case]:
 def takes(spec: Spec, decay: Decay) -> bool:
     """Whether a summary takes a decay, by what its `SPEC` says."""
     if isinstance(decay, decays.Forward):
-        fixed = isinstance(decay, (decays.NoDecay, decays.Landmark, decays.Pinned))
+        fixed = isinstance(decay, (decays.NoDecay, decays.Landmark))
         return "forward" in spec.decays or (fixed and "landmark" in spec.decays)
     return "backward" in spec.decays
 

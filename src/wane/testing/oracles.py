@@ -18,6 +18,7 @@ from typing import Any
 
 from wane import decay as decays
 from wane.decay import Decay
+from wane.testing.prefixes import PREFIX_ORACLES, Prefixes
 from wane.testing.streams import Stream
 
 SECOND = 10**9
@@ -205,7 +206,7 @@ class Counts:
         return self.accepts(mine, tolerance) and self.accepts(theirs, tolerance)
 
 
-Answer = Exact | Choice | Frequencies | Quantiles | Counts
+Answer = Exact | Choice | Frequencies | Quantiles | Counts | Prefixes
 Rows = Sequence[Row]
 
 
@@ -400,6 +401,7 @@ ORACLES: Mapping[str, Callable[..., Answer]] = {
     "cdf": decayed_cdf,
     "histogram": decayed_histogram,
     "distinct": distinct_weight,
+    **PREFIX_ORACLES,
 }
 """The exact answer to each question, from rows with their weights and the question's arguments; ``total`` takes the
 expression too."""

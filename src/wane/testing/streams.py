@@ -117,7 +117,7 @@ def streams(
     weights too large, missing times.
 
     Args:
-        items: ``"numbers"`` or ``"any"``, as in :attr:`wane.registry.Spec.items`.
+        items: ``"numbers"``, ``"any"`` or ``"ids"``, as in :attr:`wane.registry.Spec.items`.
         start: The instant at or after which items come, such as the landmark.
         until: The instant at or before which they come; by default, `SPAN` after the start.
         timed: Whether there are times; None for both.
@@ -131,6 +131,8 @@ def streams(
     if items == "numbers":
         item = st.sampled_from(NASTY) | st.integers(-3, 3).map(float) | st.floats(-1e6, 1e6) | st.floats(-1e120, 1e120)
         item = item | st.sampled_from(UNUSABLE) if unusable else item
+    elif items == "ids":
+        item = st.integers(0, 3) | st.integers(0, 2**32 - 1)
     else:
         item = st.integers(0, 3) | st.integers(-(2**63), 2**63 - 1)
     weight = st.sampled_from(WEIGHTS) | st.floats(0, 10)
@@ -175,9 +177,9 @@ def edges(
     room = end - start
 
     def stream(values: Any, times: Any, weights: Any = None, unit: str = "ns", valid: Any = None) -> Stream:
-        column = np.array(values, np.float64)
+        column: NDArray[Any] = np.array(values, np.float64)
         if items != "numbers":
-            column = np.nan_to_num(column, posinf=7.0, neginf=-7.0).clip(-9, 9).astype(np.int64)
+            column = _as_items(np.nan_to_num(column, posinf=7.0, neginf=-7.0).clip(-9, 9), items)
         ticks = Ticks(np.minimum(times, end // PER_TICK[unit]).astype(np.int64), unit, valid)
         return Stream(column, ticks, np.array(weights) if weights is not None and weighted else None)
 
@@ -215,7 +217,7 @@ def shapes(
 
     Args:
         seed: Chooses the random numbers; the same seed gives the same streams everywhere.
-        items: ``"numbers"`` or ``"any"``.
+        items: ``"numbers"``, ``"any"`` or ``"ids"``.
         size: The number of rows.
         start: The instant at or after which items come.
         until: The instant at or before which they come; by default an hour after the start, but for the wide shape.
@@ -244,9 +246,14 @@ def shapes(
     }
     if items != "numbers":
         found = {
-            name: Stream(stream.items.astype(np.int64), stream.times, stream.weights) for name, stream in found.items()
+            name: Stream(_as_items(stream.items, items), stream.times, stream.weights) for name, stream in found.items()
         }
     return found
+
+
+def _as_items(column: NDArray[np.float64], items: str) -> NDArray[np.int64]:
+    whole = column.astype(np.int64)
+    return np.minimum(np.abs(whole), 2**32 - 1) if items == "ids" else whole
 
 
 def _strategies() -> Any:
