@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from wane import registry
-from wane.decay import Forward
+from wane.decay import Forward, Pinned
 from wane.errors import BadInput, BadParameter, Unsupported
 from wane.expr import Column, Expr
 from wane.fn import Fn
@@ -125,15 +125,15 @@ def tick_of(kind: pa.DataType) -> int:
 def _state(fn: Fn, time: str | None, every: Every | None) -> State:
     decay = fn.decay
     spec = registry.lookup(fn.summary)
-    if isinstance(decay, Forward) and "forward" not in spec.decays and decay.needs_landmark:
-        able = registry.takers("forward")
-        raise Unsupported(f"{fn.question} cannot be answered under {decay}; summaries that take it: {', '.join(able)}")
     if not isinstance(decay, Forward) and every is None:
         able = registry.takers("backward")
         raise Unsupported(
             f"{fn.question} under {decay} needs the time of the question: group by epochs with every=, or fix it with "
             f"wane.decay.pinned(..., now=...)" + (f", or use {', '.join(able)}" if able else "")
         )
+    if "forward" not in spec.decays and not (decay if isinstance(decay, Forward) else Pinned(decay, 0)).flat:
+        able = registry.takers("forward")
+        raise Unsupported(f"{spec.name} cannot be kept under {decay}; summaries that take it: {', '.join(able)}")
     if fn.landmark is not None and not isinstance(decay, Forward):
         raise BadParameter(f"{decay} measures age back from now, and has no landmark; leave landmark= away")
     if str(decay) != "none" and time is None:

@@ -30,6 +30,10 @@ WEIGHTS = (1.0, 2.0, 0.0, 0.5, 3.0, 1e-300, 5e-324, 1e100, 2.5e120)
 UNUSABLE_WEIGHTS = (1e300, math.inf, math.nan)
 
 
+_NUMBERS = np.empty(0, np.int64)
+"""Stands for the numbers of the rows."""
+
+
 @dataclass(frozen=True, eq=False)
 class Stream:
     """Items with their times and perhaps weights.
@@ -38,14 +42,18 @@ class Stream:
         items: The items.
         times: Their times, or None where the decay needs none.
         weights: Their weights, or None for 1 each.
+        ids: What tells rows apart, where a summary takes it; their numbers, if not given.
     """
 
     items: NDArray[Any]
     times: Ticks | None = None
     weights: NDArray[np.float64] | None = None
+    ids: NDArray[np.int64] = _NUMBERS
 
     def __post_init__(self) -> None:
-        for what in (self.times, self.weights):
+        if self.ids is _NUMBERS:
+            object.__setattr__(self, "ids", np.arange(len(self.items)))
+        for what in (self.times, self.weights, self.ids):
             if what is not None and len(what) != len(self.items):
                 raise BadInput(f"{len(self.items)} items came with {len(what)} times or weights; give one for each")
 
@@ -59,7 +67,8 @@ class Stream:
         if times is not None:
             valid = None if times.valid is None else times.valid[index]
             times = Ticks(times.values[index], times.unit, valid)
-        return Stream(self.items[index], times, None if self.weights is None else self.weights[index])
+        weights = None if self.weights is None else self.weights[index]
+        return Stream(self.items[index], times, weights, self.ids[index])
 
     def concat(self, other: Stream) -> Stream:
         """The rows of both, `other`'s last."""
@@ -69,7 +78,8 @@ class Stream:
         if self.weights is not None or other.weights is not None:
             weights = np.concatenate([_loads(self), _loads(other)])
         times = None if self.times is None or other.times is None else _joined(self.times, other.times)
-        return Stream(np.concatenate([self.items, other.items]), times, weights)
+        ids = np.concatenate([self.ids, other.ids])
+        return Stream(np.concatenate([self.items, other.items]), times, weights, ids)
 
     def moved(self, by: int) -> Stream:
         """The same stream, `by` nanoseconds later (a whole number of its ticks)."""
@@ -78,7 +88,8 @@ class Stream:
         ticks, rest = divmod(by, self.times.per_tick)
         if rest:
             raise BadInput(f"{by} ns is no whole number of {self.times.unit}; move by whole ticks")
-        return Stream(self.items, Ticks(self.times.values + ticks, self.times.unit, self.times.valid), self.weights)
+        times = Ticks(self.times.values + ticks, self.times.unit, self.times.valid)
+        return Stream(self.items, times, self.weights, self.ids)
 
     @property
     def newest(self) -> Nanoseconds | None:
