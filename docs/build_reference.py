@@ -91,7 +91,7 @@ def _page(spec: Spec) -> str:
         "Guarantee": spec.guarantee,
         "Equality": f"{spec.equality.value} ([what that means](../concepts.md#how-equal-is-equal))",
         "Decays": "; ".join(KINDS[kind] for kind in sorted(spec.decays)),
-        "Items": "numbers" if spec.items == "numbers" else "anything",
+        "Items": {"numbers": "numbers", "vectors": "vectors of numbers"}.get(spec.items, "anything"),
         "Space": spec.space,
         "Time": spec.time,
         "Answers that do not depend on now": timeless,

@@ -83,8 +83,11 @@ def check(plan: Plan, schema: pa.Schema) -> None:
     for state in plan.states:
         if isinstance(state.column, Column) and registry.lookup(state.summary).items == "any":
             _check_values(state.column.name, schema, "items cannot be made of")
+        if isinstance(state.ids, Column):
+            _check_values(state.ids.name, schema, "rows cannot be told apart by")
     expressions = [state.column for state in plan.states if registry.lookup(state.summary).items == "numbers"]
-    expressions += [state.column for state in plan.states if not isinstance(state.column, Column)]
+    others = [expr for state in plan.states for expr in (state.column, state.ids)]
+    expressions += [expr for expr in others if not isinstance(expr, Column)]
     for expr in (plan.where, *expressions):
         for name in () if expr is None else expr.columns:
             kind = schema.field(name).type
@@ -143,7 +146,7 @@ def _state(fn: Fn, time: str | None, every: Every | None) -> State:
         raise BadParameter(
             f"{decay} measures from a landmark; give landmark= in fn.{fn.question}, or group by epochs with every="
         )
-    return State(fn.summary, fn.column, decay, landmark, fn.parameters)
+    return State(fn.summary, fn.column, decay, landmark, fn.parameters, fn.ids)
 
 
 def _is_key(kind: pa.DataType) -> bool:

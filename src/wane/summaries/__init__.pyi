@@ -1,6 +1,7 @@
 from .biased_reservoir import BiasedReservoir as BiasedReservoir
 from .distinct import Distinct as Distinct
 from .extrema import Extrema as Extrema
+from .k_means import KMeans as KMeans
 from .moments import Moments as Moments
 from .priority_sample import PrioritySample as PrioritySample
 from .q_digest import QDigest as QDigest

@@ -26,7 +26,7 @@ from wane.hashing import Hashes, scramble
 from wane.registry import Equality, Spec
 from wane.summaries._bottom import Take, log, one_each, read_weights, spliced
 from wane.summaries._candidates import Wide, candidates, normal, unit
-from wane.summaries._sampled import SEEDS, Rows, Sampler, Where
+from wane.summaries._sampled import SEEDS, Draw, Rows, Sampler, Where
 from wane.summaries.base import Batch, ldexp
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -142,7 +142,14 @@ class WithReplacement(Sampler):
         found: list[Any] = self._items[self._owners].tolist() if len(self._items) else []
         return found
 
-    sample = items
+    def sample(self, now: Any = None, *, historical: bool = False) -> list[Draw]:
+        """The rows drawn, each with its decayed weight and the part of the decayed count that it stands for."""
+        drawn, every = self.items(), self.count(now, historical=historical)
+        weight, exponent = self._now(now, historical)
+        loads, power = share(*self._weights)
+        owners = self._owners.tolist() if drawn else []
+        scaled = [ldexp(float(loads[owner]) / weight, power - exponent) for owner in owners]
+        return [Draw(item, own, every / self.k) for item, own in zip(drawn, scaled, strict=True)]
 
     def share(self, where: Where) -> float:
         """The share of the decayed count of rows for whose item a function gives true; NaN of nothing.

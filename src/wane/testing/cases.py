@@ -172,7 +172,7 @@ class Case:
 
     def exact(self, stream: Stream, now: int | None, *, before: str = "error") -> dict[str, Answer]:
         """The exact answers to those questions that have an oracle, by the names that :meth:`answers` gives."""
-        rows = oracles.rows(stream, self.decay, now, self.landmark, before=before, numbers=self.spec.items == "numbers")
+        rows = oracles.rows(stream, self.decay, now, self.landmark, before=before, numbers=self.spec.items != "any")
         found = {q: oracles.ORACLES[q](rows, **self.arguments(q)) for q in self.spec.questions if q in oracles.ORACLES}
         return found | {
             f"total {name}": oracles.decayed_total(rows, _expression(text)) for name, text in self._sums.items()

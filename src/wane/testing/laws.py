@@ -650,8 +650,8 @@ def _as_float(time: int) -> float | None:
 def _usable(case: Case, stream: Stream) -> NDArray[np.bool_]:
     """Which rows must not be dropped, landmark aside."""
     good = np.ones(len(stream), np.bool_)
-    if case.spec.items == "numbers":
-        good &= np.abs(stream.items) < USABLE
+    if case.spec.items != "any":
+        good &= (np.abs(stream.items) < USABLE).all(axis=tuple(range(1, stream.items.ndim)))
     if stream.times is not None and stream.times.valid is not None:
         good &= stream.times.valid
     return good if stream.weights is None else good & (stream.weights < USABLE)
@@ -691,7 +691,9 @@ def _forms(stream: Stream) -> Iterator[tuple[str, bool, Any, Any, Any, Any]]:
         return items, ticks, weights, ids
 
     def arrow(column: NDArray[Any]) -> Any:
-        return pa.array(column, pa.timestamp(unit) if column.dtype.kind == "M" else None, from_pandas=True)
+        given = column if column.ndim == 1 else column.tolist()
+        kind = None if column.ndim == 1 else pa.list_(pa.float64())
+        return pa.array(given, pa.timestamp(unit) if column.dtype.kind == "M" else kind, from_pandas=True)
 
     def locked(column: NDArray[Any]) -> NDArray[Any]:
         copied = column.copy()
@@ -700,10 +702,14 @@ def _forms(stream: Stream) -> Iterator[tuple[str, bool, Any, Any, Any, Any]]:
 
     yield "datetime64", True, *each(lambda column: column)
     yield "read-only arrays", True, *each(locked)
-    yield "strided arrays", True, *each(lambda column: np.repeat(column, 3)[1::3])
+    yield "strided arrays", True, *each(lambda column: np.repeat(column, 3, axis=0)[1::3])
     yield "arrays turned round", True, *each(lambda column: column[::-1].copy()[::-1])
     yield "Arrow arrays", True, *each(arrow)
-    yield "slices of Arrow arrays", True, *each(lambda column: arrow(np.append(column[:1], column))[len(column[:1]) :])
+    yield (
+        "slices of Arrow arrays",
+        True,
+        *each(lambda column: arrow(np.concatenate([column[:1], column]))[len(column[:1]) :]),
+    )
     yield "chunked Arrow arrays", True, *each(lambda column: pa.chunked_array([arrow(column[:2]), arrow(column[2:])]))
     instants = None if times is None else stream.instants
     weights = None if stream.weights is None else stream.weights.tolist()
@@ -714,18 +720,23 @@ def _forms(stream: Stream) -> Iterator[tuple[str, bool, Any, Any, Any, Any]]:
     with contextlib.suppress(ImportError):
         import pandas as pd
 
-        yield "pandas Series", True, *each(lambda column: pd.Series(column, index=range(7, 7 + len(column))))
+        yield (
+            "pandas Series",
+            True,
+            *each(lambda column: pd.Series(column if column.ndim == 1 else list(column), range(7, 7 + len(column)))),
+        )
 
 
 def _refusable(case: Case) -> Iterator[tuple[str, Any, Any, Any]]:
     """Updates of which at least the last row must be refused (but for far ones, which may be)."""
     start = case.start
     end = case.until or Nanoseconds(start + SPAN)
-    items = np.array([1, 2, 3, 4, 5], np.float64 if case.spec.items == "numbers" else np.int64)
+    items = np.array([1, 2, 3, 4, 5], np.int64 if case.spec.items == "any" else np.float64)
+    items = np.stack([items, items], axis=1) if case.spec.items == "vectors" else items
     good = [start, start, end, end, start]
     times = np.array(good)
     yield "too few times", items, Ticks(times[:4], "ns"), None
-    yield "two dimensions", items.reshape(5, 1), Ticks(times, "ns"), None
+    yield "another dimension", items[:, None], Ticks(times, "ns"), None
     yield "times of two dimensions", items, times.reshape(5, 1), None
     if case.weighted:
         yield "too few weights", items, Ticks(times, "ns"), [1.0]
