@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wane.errors import BadInput, BadParameter, Unsupported
-from wane.hashing import combine, hash_column, hash_range, hash_one
+from wane.hashing import combine, hash_column, hash_one, hash_range
 
 FALSE_ALARM = 1e-6
 relaxed = settings(deadline=None)  # the first example compiles kernels
@@ -120,7 +120,7 @@ def test_golden(item: Any, seed: int, digest: int) -> None:
 
 def test_the_same_in_every_process() -> None:
     code = (
-        "from wane.hashing import hash_column, hash_range, hash_one\n"
+        "from wane.hashing import hash_column, hash_one\n"
         "print(hash_one('x'), hash_one(('x', 2.5, None), 9), hash_column(['a', 1, b'', None, 'a']).tolist())"
     )
 

@@ -94,7 +94,7 @@ def _over_exponential_odds(weights: Floats, least: float) -> Floats:
     if not least:
         return weights
     shares = np.maximum(weights / least, _FAINT)
-    return np.asarray(least * shares / -np.expm1(-shares))
+    return np.maximum(weights, least * shares / -np.expm1(-shares))  # which rounding may carry under the weight
 
 
 UNIFORM = Ranks(uniform, np.maximum)

@@ -342,7 +342,7 @@ SPEC = Spec(
     bounds=lambda _: {"count": 1e-9, "cost": None, "centres": None},
     decays=frozenset({"forward"}),
     items="vectors",
-    parameters=({"k": 2, "dimensions": 2, "room": 16},),
+    parameters=({"k": 2, "dimensions": 2, "room": 64},),
     state_bytes=lambda p: 512 + (_LEVELS + 1) * (64 + 8 * p["room"] * (p["dimensions"] + 1)),
 )
 KMeans.SPEC = SPEC

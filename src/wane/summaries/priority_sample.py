@@ -54,10 +54,10 @@ SPEC = Spec(
     paper="Forward Decay (ICDE 2009), section V.B and Theorem 6",
     equality=Equality.IDENTICAL,
     numbered=True,
-    bounds=lambda p: {} if p.get("k", 1000) >= 1000 else {"count": None},
+    bounds=lambda p: {} if p.get("k", 1000) >= 300 else {"count": None},
     decays=frozenset({"forward"}),
     items="any",
-    parameters=({"k": 1000},),
+    parameters=({"k": 300},),
     functions=("sample",),
     state_bytes=lambda p: bytes_of_bottom(p["k"]),
 )

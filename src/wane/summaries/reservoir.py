@@ -218,7 +218,7 @@ SPEC = Spec(
     paper="Vitter, Random sampling with a reservoir (1985), which the forward-decay paper compares with",
     equality=Equality.IDENTICAL,
     numbered=True,
-    bounds=lambda p: {} if p.get("k", 1000) >= 1000 else {"count": None},
+    bounds=lambda p: {} if p.get("k", 1000) >= 300 else {"count": None},
     decays=frozenset({"landmark"}),
     items="any",
     parameters=({"k": 3},),

@@ -51,7 +51,7 @@ SPEC = Spec(
     paper="Forward Decay (ICDE 2009), section V.B and Theorem 6; Efraimidis and Spirakis (2006)",
     equality=Equality.IDENTICAL,
     numbered=True,
-    bounds=lambda p: {} if p.get("k", 1000) >= 1000 else {"count": None},
+    bounds=lambda p: {} if p.get("k", 1000) >= 300 else {"count": None},
     decays=frozenset({"forward"}),
     items="any",
     parameters=({"k": 3},),
