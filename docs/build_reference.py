@@ -24,8 +24,14 @@ FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/build_reference.py; change what it is made from, and build it again. -->"
 KINDS = {
     "forward": "any forward decay, and a backward one whose time is fixed",
-    "landmark": "none and the landmark window",
+    "landmark": "none and the landmark window, and a sliding window whose time is fixed",
     "backward": "any backward decay, with its time still open",
+}
+ITEMS = {
+    "numbers": "numbers",
+    "ids": "whole numbers from 0",
+    "vectors": "vectors of numbers",
+    "any": "anything",
 }
 AGES = ("0s", "1s", "10s", "1m", "5m", "30m", "1h")
 
@@ -92,8 +98,7 @@ def _page(spec: Spec) -> str:
         "Equality": f"{spec.equality.value} ([what that means](../concepts.md#how-equal-is-equal))"
         + (f"; {spec.undecayed.value} where nothing decays and weights are whole" if spec.undecayed else ""),
         "Decays": "; ".join(KINDS[kind] for kind in sorted(spec.decays)),
-        "Items": {"numbers": "numbers", "ids": "whole numbers from 0", "any": "anything"}[spec.items]
-        + ("" if spec.weighted else ", without weights"),
+        "Items": ITEMS[spec.items] + ("" if spec.weighted else ", without weights"),
         "Space": spec.space,
         "Time": spec.time,
         "Answers that do not depend on now": timeless,

@@ -56,13 +56,16 @@ class Spec:
         equality: Its class of equality.
         undecayed: Its class where nothing decays and weights are whole numbers that sum to less than ``2**53``, if that
             is another one.
+        numbered: Whether rows that carry no ids are told apart by their numbers: then parts that merge need seeds of
+            their own, and the class of equality is ``GUARANTEED``, whatever it is for rows with ids.
         bounds: For given parameters, by question, how far an answer may be from the exact one, relative to the scale of
             the exact one (the decayed count, mostly). A question of a guaranteed summary is judged if it is here; None
             says that no bound holds for every stream, only with a probability, which its own tests judge.
         decays: The kinds of decay it takes: ``"forward"`` (any), ``"landmark"`` (none and landmark only),
             ``"backward"`` (while now is still open).
         weighted: Whether rows may have weights of their own, beside those that the decay gives them.
-        items: What its items are: ``"numbers"``, ``"any"``, or ``"ids"``, which are whole numbers from 0.
+        items: What its items are: ``"numbers"``, ``"any"``, ``"ids"``, which are whole numbers from 0, or ``"vectors"``
+            of numbers, all of one length.
         parameters: Sets of parameters beside the decay that laws, benchmarks and the reference use.
         records: The questions that are answered by a list of records, with the record: a `NamedTuple` of numbers, and
             of an item, which has the type of what was given.
@@ -86,6 +89,7 @@ class Spec:
     items: str
     undecayed: Equality | None = None
     weighted: bool = True
+    numbered: bool = False
     parameters: tuple[Mapping[str, Any], ...] = ({},)
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     bounds: Callable[[Mapping[str, Any]], Mapping[str, float | None]] = lambda _: {}

@@ -180,13 +180,13 @@ def test_files_of_text_are_read(form: str, tmp_path: Path) -> None:
     }[form]
     found = local.group(source, "k", every=("t", 60)).agg(fn.sum("v").alias("s")).to_pylist()
     # In a file of text what is empty is an empty text, unless it says otherwise.
-    assert [(row["epoch"], row["s"]) for row in found][0] == (0, 5.0)
+    assert (found[0]["epoch"], found[0]["s"]) == (0, 5.0)
     assert sum(row["s"] for row in found) == 12.0
 
 
 def test_files_of_text_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("k,v\na,1\nb\n")
-    with pytest.raises(BadInput, match="CSV|a file cannot be read"):
+    with pytest.raises(BadInput, match=r"CSV|a file cannot be read"):
         local.group(tmp_path / "a.csv", "k").agg(fn.sum("v"))
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
     with pytest.raises(BadInput, match="of several kinds, csv, parquet"):

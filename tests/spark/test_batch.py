@@ -58,6 +58,22 @@ def test_summaries_without_a_pool_keep_their_guarantee(rows: DataFrame) -> None:
     require_alike(found.toArrow().select(distinct), one, "epoch", "port")
 
 
+def test_samples_are_those_of_the_rows_or_have_streams_of_their_own(rows: DataFrame) -> None:
+    """With ids however rows are spread; without, partitions of equal rows draw apart, and the same way each time."""
+    asked = fn.sample("ip", 4, ids="len", decay="exp(half_life=10s)").alias("drawn")
+    found = ws.group(rows.repartition(5), "port", every=EVERY, budget=20_000).agg(asked).toArrow()
+    require_alike(found, local.group(rows.toArrow(), "port", every=EVERY).agg(asked), "epoch", "port")
+    alike = rows.sparkSession.range(0, 4000, 1, 4).selectExpr("1 as v")
+    estimates = set()
+    for seed in range(6):
+        query = ws.group(alike).agg(fn.sample("v", 50, seed=seed).alias("drawn"))
+        one, again = ([draw.stands_for for draw in query.collect()[0].drawn] for _ in range(2))
+        assert one == again
+        assert sum(one) == pytest.approx(4000, rel=0.75)  # five standard deviations
+        estimates.add(sum(one))
+    assert len(estimates) == 6
+
+
 def test_without_epochs_now_is_the_newest_time_of_the_whole_input(rows: DataFrame) -> None:
     asked = (fn.count(decay="exp(half_life=10s)"), fn.sum("len", decay="poly(2)", landmark="2026-01-01"))
     latest = ws.group(rows.repartition(3), "port", time="time").agg(*asked).toArrow()

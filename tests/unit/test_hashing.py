@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wane.errors import BadInput, BadParameter, Unsupported
-from wane.hashing import combine, hash_column, hash_one
+from wane.hashing import combine, hash_column, hash_one, hash_range
 
 FALSE_ALARM = 1e-6
 relaxed = settings(deadline=None)  # the first example compiles kernels
@@ -585,3 +585,8 @@ def test_wrong_shapes() -> None:
         combine(one, one[:1])
     with pytest.raises(BadInput, match="uint64"):
         combine(one, one.view(np.int64))
+
+
+def test_a_range_hashes_as_its_numbers() -> None:
+    for start, stop, seed in ((0, 10, 0), (-5, 5, 3), (2**40, 2**40 + 3, 2**64 - 1), (7, 7, 1)):
+        assert (hash_range(start, stop, seed) == hash_column(np.arange(start, stop), seed)).all()

@@ -10,13 +10,16 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
+from wane import registry
 from wane.decay import Pinned
 from wane.errors import BadParameter, QueryInPast
+from wane.grouped.contents import content_hashes
 from wane.grouped.hops import by_panes, spread
 from wane.grouped.measured import Measured
 from wane.grouped.query import Plan
 from wane.grouped.rows import Reader, plain_schema
 from wane.grouped.states import States
+from wane.hashing import hash_one
 from wane.times import show
 
 BUDGET = 256 << 20
@@ -65,6 +68,8 @@ class LowLevel:
             ``"eager"``.
         shed: The share of the groups that is kept, by a hash of their keys; rows of the others are dropped and counted.
         partials: Whether partials will be asked for; else it can only answer by itself.
+        part: What tells these rows from those of other low levels of one query, such as the number of their partition:
+            samples whose rows have no ids draw by it, and by what the first rows are.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class LowLevel:
         flush: str = "lazy",
         shed: float | None = None,
         partials: bool = True,
+        part: str = "",
     ) -> None:
         if flush not in FLUSHES:
             raise BadParameter(f"flush must be one of {', '.join(FLUSHES)}, got {flush!r}")
@@ -96,6 +102,9 @@ class LowLevel:
         self._piece = _PIECE if budget is None else min(max(budget // _BYTES_A_ROW, _LEAST), _PIECE)
         self._began = 0  # the row at which the states were empty
         self._passing = 0  # the row up to which rows go up as they are
+        self._part = part
+        self._draws = any(registry.lookup(s.summary).numbered and s.ids is None for s in plan.states)
+        self._stream: tuple[int, ...] = ()
         self._states = self._empty()
         self._epoch: int | None = None
 
@@ -123,6 +132,8 @@ class LowLevel:
         """Add a batch of rows; gives partials where groups lost their place, or the states have outgrown the budget."""
         for start in range(0, batch.num_rows, self._piece):
             piece = batch.slice(start, self._piece)
+            if self._draws and not self._states.size:
+                self._begin(piece)
             with self.measured.timed(rows=piece.num_rows):
                 self._reader.feed(piece, self._states)
                 gone = self._states.ejected(2**62 if self._flush == "eager" else 1 + piece.num_rows // _PACE)
@@ -136,6 +147,15 @@ class LowLevel:
                 yield from self.flush()
             elif self._epoch_is_over() or 0 < self._passing <= self.measured.rows:
                 yield from self.flush()
+
+    def _begin(self, piece: pa.RecordBatch) -> None:
+        """Give samples random numbers of their own, whose seed is a hash of the part and of its first rows."""
+        if not self._stream:
+            columns = piece.select(list(self.plan.columns))
+            rows = content_hashes(columns.cast(plain_schema(columns.schema)))
+            self._stream = (hash_one((self._part, len(rows), int(rows.sum(dtype=np.uint64)))), 0)
+        self._stream = (self._stream[0], self._stream[1] + 1)
+        self._states = self._empty()
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         """Hand out what is kept, as partials, part by part, and begin anew."""
@@ -172,7 +192,8 @@ class LowLevel:
 
     def _empty(self) -> States:
         cache = self._cache or (("none", 1) if self._passing else None)
-        return States(self._panes, self.schema, self._limit, cache, self._partials)
+        stream = hash_one(self._stream) if self._stream else 0
+        return States(self._panes, self.schema, self._limit, cache, self._partials, stream)
 
     def _judge(self) -> None:
         """Before all is handed out for want of memory: decide whether reducing has paid."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from wane.decay import Forward, NoDecay, Pinned
 from wane.grouped.clock import Asked, Clock, Rows, measured_in_epoch
 from wane.grouped.query import Answer, Every, State
 from wane.grouped.words import WordColumn
+from wane.hashing import hash_one
 from wane.registry import lookup
 from wane.summaries.base import Summary, ask
 from wane.times import Nanoseconds, Ticks
@@ -27,6 +28,13 @@ Ids = NDArray[np.int64]
 _OBJECT, _ROW = 2000, 40
 """Bytes of an object of Python with a few small arrays, and of a row in it."""
 _BYTES = (pa.binary(), pa.large_binary(), pa.binary(16))
+
+
+class Named(NamedTuple):
+    """The values of some rows with what tells the rows apart."""
+
+    values: Any
+    ids: pa.Array
 
 
 class Pool(ABC):
@@ -39,6 +47,9 @@ class Pool(ABC):
         time: The type of the query's time column, or None where it has none.
         words: The words of its items, where they may be anything and not only numbers.
         budget: About how many bytes all groups may take before they are handed out; None for no bound.
+
+    Attributes:
+        stream: Tells these states from those of other rows: samples draw their random numbers by it.
     """
 
     def __init__(
@@ -55,6 +66,7 @@ class Pool(ABC):
         self.questions = questions
         self.time = time
         self.budget = budget
+        self.stream = 0
         self._words = words
 
     @property
@@ -90,7 +102,7 @@ class Pool(ABC):
             ids: The group of each row; there is room for it.
             clock: The rows' times, where the query has any.
             values: The rows' values, all usable: doubles, or words where items may be anything; None where whole rows
-                are counted.
+                are counted; :class:`Named` where the state has ids.
         """
 
     @abstractmethod
@@ -136,7 +148,7 @@ class ObjectPool(Pool):
         super().__init__(*args)
         self._spec = lookup(self.state.summary)
         self._objects: dict[int, Summary] = {}
-        self._rows = 0
+        self._rows = self._gone = 0
 
     def grow(self, groups: int) -> None:
         """Nothing to do: objects are made when their first row comes."""
@@ -151,18 +163,22 @@ class ObjectPool(Pool):
         """Sort the batch by group, and give each object its rows at once."""
         self._rows += len(ids)
         order = np.argsort(ids, kind="stable")
+        names = None
+        if isinstance(values, Named):
+            values, names = values
         items: Any = np.ones(len(ids)) if values is None else values
         for rows in np.split(order, np.flatnonzero(np.diff(ids[order])) + 1):
             if not len(rows):
                 continue
             group = int(ids[rows[0]])
             if group not in self._objects:
-                self._objects[group] = self._empty(None if clock is None else clock.epoch(int(rows[0])))
+                self._objects[group] = self._empty(group, None if clock is None else clock.epoch(int(rows[0])))
             times = None if clock is None else Ticks(clock.times.values[rows], clock.times.unit)
             chosen = items[rows]
             if self._words is not None:
                 chosen = self._words.values(chosen, np.zeros(len(chosen), np.bool_))
-            self._objects[group].update(chosen, times)
+            named = {} if names is None else {"ids": names.take(pa.array(rows))}
+            self._objects[group].update(chosen, times, **named)
 
     def fields(self) -> list[pa.Field]:
         """The bytes of the summary; null where no row has come."""
@@ -183,7 +199,8 @@ class ObjectPool(Pool):
             self._objects[group] = found if mine is None else mine.merge(found)
 
     def clear(self, groups: Ids) -> None:
-        """Drop the objects."""
+        """Drop the objects; whoever takes their places draws other random numbers."""
+        self._gone += len(groups)
         for group in groups.tolist():
             self._objects.pop(group, None)
 
@@ -221,7 +238,7 @@ class ObjectPool(Pool):
         empty = ask(self._spec.make(**dict(self.state.parameters)), answer.question, "latest", dict(answer.arguments))
         return pa.float64() if isinstance(empty, (int, float)) else pa.array([empty]).type
 
-    def _empty(self, epoch: int | None) -> Summary:
+    def _empty(self, group: int, epoch: int | None) -> Summary:
         state, every = self.state, self.every
         decay, landmark = state.decay, state.landmark
         if every is not None and epoch is not None and measured_in_epoch(state, every):
@@ -232,9 +249,16 @@ class ObjectPool(Pool):
         made: Summary = self._spec.make(
             decay=decay,
             landmark=None if landmark is None else Nanoseconds(landmark),
-            **dict(state.parameters),
+            **self._parameters(group),
         )
         return made
+
+    def _parameters(self, group: int) -> dict[str, Any]:
+        """The parameters of one group's summary: where rows are numbered, each group of each store has its own seed."""
+        found = dict(self.state.parameters)
+        if self._spec.numbered and self.state.ids is None:
+            found["seed"] = hash_one((self.stream, self._gone, group), found.get("seed", 0))
+        return found
 
 
 def make_pool(

@@ -46,6 +46,7 @@ class States:
         budget: About how many bytes they may take before they are handed out; None for no bound.
         cache: The strategy of a cache of groups, and its slots (:mod:`wane.grouped.cache`); None keeps every group.
         noted: Whether rows and newest times are kept for each group, which partials need.
+        stream: Tells these states from those of other rows.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class States:
         budget: int | None = None,
         cache: tuple[str, int] | None = None,
         noted: bool = True,
+        stream: int = 0,
     ) -> None:
         self.plan = plan
         self.schema = schema
@@ -78,6 +80,7 @@ class States:
             items = registry.lookup(state.summary).items == "any"
             words = self.words.get(state.column) if items and state.column is not None else None
             self.pools.append(make_pool(state, plan.every, questions, self.time, words, budget))
+            self.pools[-1].stream = stream
 
         self.followers = self._following()
 

@@ -279,7 +279,7 @@ class Summary(ABC):
 
     def _forward(self, decay: Decay) -> Forward:
         kinds = self.SPEC.decays
-        if isinstance(decay, Forward) and ("forward" in kinds or isinstance(decay, (NoDecay, Landmark))):
+        if isinstance(decay, Forward) and ("forward" in kinds or decay.flat):
             return decay
         wanted = "forward" if isinstance(decay, Forward) else "backward"
         able = [spec for spec in registry.specs().values() if wanted in spec.decays]

@@ -38,14 +38,18 @@ class Stream:
         items: The items.
         times: Their times, or None where the decay needs none.
         weights: Their weights, or None for 1 each.
+        ids: What tells rows apart, where a summary takes it; their numbers, if not given.
     """
 
     items: NDArray[Any]
     times: Ticks | None = None
     weights: NDArray[np.float64] | None = None
+    ids: Any = None
 
     def __post_init__(self) -> None:
-        for what in (self.times, self.weights):
+        if self.ids is None:
+            object.__setattr__(self, "ids", np.arange(len(self.items)))
+        for what in (self.times, self.weights, self.ids):
             if what is not None and len(what) != len(self.items):
                 raise BadInput(f"{len(self.items)} items came with {len(what)} times or weights; give one for each")
 
@@ -59,7 +63,8 @@ class Stream:
         if times is not None:
             valid = None if times.valid is None else times.valid[index]
             times = Ticks(times.values[index], times.unit, valid)
-        return Stream(self.items[index], times, None if self.weights is None else self.weights[index])
+        weights = None if self.weights is None else self.weights[index]
+        return Stream(self.items[index], times, weights, self.ids[index])
 
     def concat(self, other: Stream) -> Stream:
         """The rows of both, `other`'s last."""
@@ -69,7 +74,8 @@ class Stream:
         if self.weights is not None or other.weights is not None:
             weights = np.concatenate([_loads(self), _loads(other)])
         times = None if self.times is None or other.times is None else _joined(self.times, other.times)
-        return Stream(np.concatenate([self.items, other.items]), times, weights)
+        ids = np.concatenate([self.ids, other.ids])
+        return Stream(np.concatenate([self.items, other.items]), times, weights, ids)
 
     def moved(self, by: int) -> Stream:
         """The same stream, `by` nanoseconds later (a whole number of its ticks)."""
@@ -78,7 +84,8 @@ class Stream:
         ticks, rest = divmod(by, self.times.per_tick)
         if rest:
             raise BadInput(f"{by} ns is no whole number of {self.times.unit}; move by whole ticks")
-        return Stream(self.items, Ticks(self.times.values + ticks, self.times.unit, self.times.valid), self.weights)
+        times = Ticks(self.times.values + ticks, self.times.unit, self.times.valid)
+        return Stream(self.items, times, self.weights, self.ids)
 
     @property
     def newest(self) -> Nanoseconds | None:
@@ -117,7 +124,7 @@ def streams(
     weights too large, missing times.
 
     Args:
-        items: ``"numbers"``, ``"any"`` or ``"ids"``, as in :attr:`wane.registry.Spec.items`.
+        items: ``"numbers"``, ``"any"``, ``"ids"`` or ``"vectors"``, as in :attr:`wane.registry.Spec.items`.
         start: The instant at or after which items come, such as the landmark.
         until: The instant at or before which they come; by default, `SPAN` after the start.
         timed: Whether there are times; None for both.
@@ -128,9 +135,10 @@ def streams(
     """
     st = _strategies()
     room = (until if until is not None else start + SPAN) - start
-    if items == "numbers":
+    if items in ("numbers", "vectors"):
         item = st.sampled_from(NASTY) | st.integers(-3, 3).map(float) | st.floats(-1e6, 1e6) | st.floats(-1e120, 1e120)
         item = item | st.sampled_from(UNUSABLE) if unusable else item
+        item = st.tuples(item, item) if items == "vectors" else item
     elif items == "ids":
         item = st.integers(0, 3) | st.integers(0, 2**32 - 1)
     else:
@@ -146,7 +154,8 @@ def streams(
 
     def made(draw: Callable[[Any], Any]) -> Stream:
         rows = draw(st.lists(row, max_size=longest))
-        values = np.array([r[0] for r in rows], np.float64 if items == "numbers" else np.int64)
+        values = np.array([r[0] for r in rows], np.int64 if items in ("any", "ids") else np.float64)
+        values = values.reshape(-1, 2) if items == "vectors" else values
         with_times = draw(st.booleans()) if timed is None else timed
         with_weights = draw(st.booleans()) if weighted is None else weighted
         times = None
@@ -178,8 +187,9 @@ def edges(
 
     def stream(values: Any, times: Any, weights: Any = None, unit: str = "ns", valid: Any = None) -> Stream:
         column: NDArray[Any] = np.array(values, np.float64)
-        if items != "numbers":
-            column = _as_items(np.nan_to_num(column, posinf=7.0, neginf=-7.0).clip(-9, 9), items)
+        if items in ("any", "ids"):
+            column = np.nan_to_num(column, posinf=7.0, neginf=-7.0).clip(-9, 9)
+        column = _as_items(column, items)
         ticks = Ticks(np.minimum(times, end // PER_TICK[unit]).astype(np.int64), unit, valid)
         return Stream(column, ticks, np.array(weights) if weights is not None and weighted else None)
 
@@ -217,7 +227,7 @@ def shapes(
 
     Args:
         seed: Chooses the random numbers; the same seed gives the same streams everywhere.
-        items: ``"numbers"``, ``"any"`` or ``"ids"``.
+        items: ``"numbers"``, ``"any"``, ``"ids"`` or ``"vectors"``.
         size: The number of rows.
         start: The instant at or after which items come.
         until: The instant at or before which they come; by default an hour after the start, but for the wide shape.
@@ -244,14 +254,15 @@ def shapes(
         "wide": Stream(rng.normal(0, 1, size), at(rng.uniform(0, 1, size) ** 8 * whole)),
         "weighted": Stream(rng.normal(1e6, 1, size), at(anywhere), rng.pareto(1, size)),
     }
-    if items != "numbers":
-        found = {
-            name: Stream(_as_items(stream.items, items), stream.times, stream.weights) for name, stream in found.items()
-        }
-    return found
+    return {name: Stream(_as_items(s.items, items), s.times, s.weights) for name, s in found.items()}
 
 
-def _as_items(column: NDArray[np.float64], items: str) -> NDArray[np.int64]:
+def _as_items(column: NDArray[np.float64], items: str) -> NDArray[Any]:
+    """Numbers as items of another kind."""
+    if items == "vectors":
+        return np.stack([column, column[::-1]], axis=1)
+    if items == "numbers":
+        return column
     whole = column.astype(np.int64)
     return np.minimum(np.abs(whole), 2**32 - 1) if items == "ids" else whole
 
