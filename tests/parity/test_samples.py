@@ -124,7 +124,7 @@ def test_rows_without_an_id_are_dropped_and_counted() -> None:
         (lambda: fn.sample("v", method="best"), BadParameter, "method must be one of priority, weighted"),
         (lambda: fn.sample("v", 0), BadParameter, "k must be a whole number"),
         (lambda: fn.sample("v", ids=3), BadParameter, "ids= is a column's name"),
-        (lambda: fn.ask("sample", "v", summary="moments"), UnknownName, "no summary answers 'sample'"),
+        (lambda: fn.ask("sample", "v", summary="moments"), UnknownName, "'moments' does not answer 'sample'"),
         (lambda: one(fn.sample("v", method="uniform", decay=EXP)), Unsupported, "reservoir cannot be kept under exp"),
         (lambda: one(fn.sample("v", method="uniform", decay="backward poly(1)")), Unsupported, "cannot be kept under"),
         (lambda: one(fn.sample("v", ids="nowhere")), BadInput, "no column 'nowhere'"),
