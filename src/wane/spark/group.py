@@ -8,7 +8,7 @@ rows: a partial never crosses an epoch, and its event time is that of its newest
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +25,8 @@ from wane.grouped.engine import BUDGET
 from wane.grouped.states import EPOCH
 from wane.plan import Plan, build, check
 from wane.spark import levels, session
+from wane.spark.expressions import kept
+from wane.spark.native import Native
 from wane.summaries.base import POLICIES
 from wane.times import duration, instant
 
@@ -61,9 +63,13 @@ class Grouped:
         schema = to_arrow_schema(rows.schema, timezone="UTC")
         check(plan, schema)
         session.check(self.df.sparkSession)
+        if plan.where is not None:
+            rows = rows.where(kept(plan.where, schema))
+            plan = replace(plan, where=None)
         if self.df.isStreaming:
             return self._stream(plan, rows, schema)
-        return self._batch(plan, rows, schema, at)
+        native = Native(plan, schema, self.before, at)
+        return native.answers(rows) if native.obstacle is None else self._batch(plan, rows, schema, at)
 
     def _batch(self, plan: Plan, rows: DataFrame, schema: pa.Schema, at: int | None) -> DataFrame:
         kinds = from_arrow_schema(levels.partial_schema(plan, schema))
