@@ -71,6 +71,7 @@ class Comparison:
         target: What our figure must stay under.
         ratios: What the ratio of our figure to a peer's must stay under, by the peer's name.
         agree: How near the others' answers must be to ours, relatively; None where they answer something else.
+        rounds: How often each has its turn, where turns are long.
     """
 
     what: str
@@ -81,6 +82,7 @@ class Comparison:
     target: float | None = None
     ratios: Mapping[str, float] = field(default_factory=dict)
     agree: float | None = None
+    rounds: int | None = None
 
 
 Case = Callable[[Settings], Iterator[Comparison]]
@@ -98,7 +100,7 @@ def figures(case: str, comparison: Comparison, settings: Settings) -> Iterator[d
         _compare(case, comparison)
         seconds: dict[str, list[float]] = {name: [] for name in contestants}
         order = list(contestants)
-        for _ in range(settings.rounds):
+        for _ in range(min(settings.rounds, comparison.rounds or settings.rounds)):
             for name in order:
                 seconds[name].append(_timed(contestants[name], loops[name]))
             order.append(order.pop(0))  # nobody is always the first, or always after the same other

@@ -11,6 +11,7 @@ from bench.registered import DECAYS
 from bench.runner import Comparison, Disagreement, Settings, figures
 from wane.registry import specs
 
+ON_SPARK = ("spark",)
 FIELDS = {
     "kind": str,
     "case": str,
@@ -33,7 +34,9 @@ def lines(capsys, *arguments: str) -> list[dict]:
 
 
 @pytest.mark.jit_only
-@pytest.mark.parametrize("case", sorted(names()))
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=[pytest.mark.spark] * (name in ON_SPARK)) for name in sorted(names())]
+)
 def test_every_case_runs_and_gives_figures(case, capsys):
     run, *found = lines(capsys, case, "--quick", "--seed", "3")
     assert run["kind"] == "run"

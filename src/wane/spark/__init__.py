@@ -12,6 +12,7 @@ except ImportError:
     raise MissingExtra("wane.spark needs PySpark: pip install 'wane[spark]'") from None
 
 from wane.spark.group import Grouped, group
+from wane.spark.scan import Scan, scan
 from wane.spark.session import session, tune
 
-__all__ = ["Grouped", "group", "session", "tune"]
+__all__ = ["Grouped", "Scan", "group", "scan", "session", "tune"]

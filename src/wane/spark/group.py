@@ -8,7 +8,7 @@ rows: a partial never crosses an epoch, and its event time is that of its newest
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,13 +18,17 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from wane.decay import Landmark, NoDecay, Pinned
 from wane.errors import BadInput, BadParameter
-from wane.expr import Expr
+from wane.expr import Call, Expr, Number
 from wane.fn import Fn
 from wane.grouped import timecolumn
 from wane.grouped.engine import BUDGET
-from wane.grouped.states import EPOCH
+from wane.grouped.states import EPOCH, NEWEST
 from wane.plan import Plan, build, check
 from wane.spark import levels, session
+from wane.spark.clocks import column
+from wane.spark.expressions import kept
+from wane.spark.native import Native
+from wane.spark.scan import Scan
 from wane.summaries.base import POLICIES
 from wane.times import duration, instant
 
@@ -33,7 +37,7 @@ from wane.times import duration, instant
 class Grouped:
     """Rows with groups, waiting for what to ask; made by :func:`group`."""
 
-    df: DataFrame
+    source: DataFrame | Scan
     keys: tuple[str, ...]
     time: str | None
     every: Any
@@ -53,26 +57,55 @@ class Grouped:
         at = None if isinstance(now, str) and now == "latest" else instant(now, "now")
         if at is not None and plan.every is not None:
             raise BadParameter(f"by epochs, now is the end of each; leave now={now!r} away, or leave every= away")
-        missing = [name for name in plan.columns if name not in self.df.columns]
+        if isinstance(self.source, Scan):
+            check(plan, self.source.schema)
+            session.check(self.source.spark)
+            return self._scanned(plan, self.source, at)
+        df = self.source
+        missing = [name for name in plan.columns if name not in df.columns]
         if missing:
-            raise BadInput(f"there is no column {missing[0]!r}; the columns are {', '.join(self.df.columns)}")
+            raise BadInput(f"there is no column {missing[0]!r}; the columns are {', '.join(df.columns)}")
         # A batch without columns would not say how many rows it has.
-        rows = self.df.select(*(F.col(f"`{name}`") for name in plan.columns), *([] if plan.columns else [F.lit(True)]))
+        rows = df.select(*(column(name) for name in plan.columns), *([] if plan.columns else [F.lit(True)]))
         schema = to_arrow_schema(rows.schema, timezone="UTC")
         check(plan, schema)
-        session.check(self.df.sparkSession)
-        if self.df.isStreaming:
+        session.check(df.sparkSession)
+        if plan.where is not None:
+            rows, plan = rows.where(kept(plan.where, schema)), replace(plan, where=None)
+        if df.isStreaming:
             return self._stream(plan, rows, schema)
-        return self._batch(plan, rows, schema, at)
+        native = Native(plan, schema, self.before, at)
+        if native.obstacle is None:
+            return native.answers(rows)
+        low = levels.low(plan, schema, self.before, self.budget)
+        partials = rows.mapInArrow(low, from_arrow_schema(levels.partial_schema(plan, schema)))
+        newest = rows.agg(F.max(column(plan.time)).alias(levels.NOW)) if plan.time is not None else None
+        return self._completed(plan, partials, schema, at, newest)
 
-    def _batch(self, plan: Plan, rows: DataFrame, schema: pa.Schema, at: int | None) -> DataFrame:
-        kinds = from_arrow_schema(levels.partial_schema(plan, schema))
-        partials = rows.mapInArrow(levels.low(plan, schema, self.before, self.budget), kinds)
+    def _scanned(self, plan: Plan, scan: Scan, at: int | None) -> DataFrame:
+        """The low level opens the files itself."""
+        if scan.where is not None:
+            both = scan.where if plan.where is None else Call("where", (scan.where, plan.where, Number(0)))
+            plan = replace(plan, where=both)
+            check(plan, scan.schema)
+
+        def partials(plan: Plan) -> DataFrame:
+            reader = scan.reader(plan.columns, plan.time)
+            low = levels.low(plan, reader.schema, self.before, self.budget, reader)
+            return scan.tasks().mapInArrow(low, from_arrow_schema(levels.partial_schema(plan, reader.schema)))
+
+        clock = replace(plan, keys=(), every=None, states=(), answers=())
+        newest = partials(clock).agg(F.max(NEWEST).alias(levels.NOW)) if plan.time is not None else None
+        return self._completed(plan, partials(plan), scan.reader(plan.columns, plan.time).schema, at, newest)
+
+    def _completed(
+        self, plan: Plan, partials: DataFrame, schema: pa.Schema, at: int | None, newest: DataFrame | None
+    ) -> DataFrame:
+        """The high level over partials, a whole partition of groups at a time."""
         keyed = [*([EPOCH] if plan.every else []), *plan.keys]
-        if at is None and plan.time is not None and _needs_now(plan):
-            newest = rows.agg(F.max(f"`{plan.time}`").alias(levels.NOW))
+        if at is None and newest is not None and _needs_now(plan):
             partials = partials.crossJoin(F.broadcast(newest))
-        spread = partials.repartition(*(F.col(f"`{name}`") for name in keyed)) if keyed else partials.repartition(1)
+        spread = partials.repartition(*(column(name) for name in keyed)) if keyed else partials.repartition(1)
         return spread.mapInArrow(levels.high(plan, schema, at), from_arrow_schema(levels.answer_schema(plan, schema)))
 
     def _stream(self, plan: Plan, rows: DataFrame, schema: pa.Schema) -> DataFrame:
@@ -93,16 +126,16 @@ class Grouped:
             levels.stamped(plan, schema, self.before, self.budget, unit), from_arrow_schema(kinds.append(stamp))
         ).withWatermark(levels.EVENT_TIME, f"{delay // 1000} microseconds")
         length, offset = f"{plan.every.length // 1000} microseconds", f"{plan.every.offset // 1000} microseconds"
-        together = F.struct(*(F.col(f"`{name}`") for name in kinds.names))
+        together = F.struct(*(column(name) for name in kinds.names))
         closed = partials.groupBy(
-            F.window(levels.EVENT_TIME, length, None, offset), *(F.col(f"`{name}`") for name in plan.keys)
+            F.window(levels.EVENT_TIME, length, None, offset), *(column(name) for name in plan.keys)
         ).agg(F.collect_list(together).alias(levels.PARTIALS))
         answers = from_arrow_schema(levels.answer_schema(plan, schema))
         return closed.select(levels.PARTIALS).mapInArrow(levels.unpacked(plan, schema), answers)
 
 
 def group(
-    df: DataFrame,
+    source: DataFrame | Scan,
     *keys: str,
     every: Any = None,
     time: str | None = None,
@@ -111,10 +144,10 @@ def group(
     lateness: str | None = None,
     budget: int = BUDGET,
 ) -> Grouped:
-    """Group the rows of a DataFrame by epochs and keys, to ask something of every group.
+    """Group rows by epochs and keys, to ask something of every group.
 
     Args:
-        df: A DataFrame, batch or streaming.
+        source: A DataFrame, batch or streaming, or files (:func:`wane.spark.scan`).
         keys: Columns to group by; null is a key of its own.
         every: Epochs: the time column and a length, such as ``("time", "1 minute")``, and perhaps an offset.
         time: The time column, where there are no epochs.
@@ -128,7 +161,7 @@ def group(
             raise BadParameter(f"a key is a column's name, got {key!r}; write group(df, 'destIP')")
     if before not in POLICIES:
         raise BadParameter(f"before must be one of {', '.join(POLICIES)}, got {before!r}")
-    return Grouped(df, keys, time, every, where, before, lateness, budget)
+    return Grouped(source, keys, time, every, where, before, lateness, budget)
 
 
 def _needs_now(plan: Plan) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 from pyspark import TaskContext
 
-from wane.grouped import HighLevel, LowLevel
+from wane.grouped import HighLevel, LowLevel, timecolumn
 from wane.grouped.states import NEWEST
 from wane.plan import Plan
 from wane.times import PER_TICK, Nanoseconds, ticks
@@ -31,15 +31,27 @@ def partial_schema(plan: Plan, schema: pa.Schema) -> pa.Schema:
 
 def answer_schema(plan: Plan, schema: pa.Schema) -> pa.Schema:
     """The columns of the answers of a plan over rows of some schema."""
-    return LowLevel(plan, schema).answers().schema.remove_metadata()
+    found = LowLevel(plan, schema).answers().schema.remove_metadata()
+    return pa.schema([field.with_type(_micros(field.type)) for field in found])
 
 
-def low(plan: Plan, schema: pa.Schema, before: str, budget: int) -> Callable[[Batches], Batches]:
-    """Rows to partials."""
+def _micros(kind: pa.DataType) -> pa.DataType:
+    """Spark's times are microseconds, also inside of structs."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_micros(field.type)) for field in kind])
+    return kind
+
+
+def low(
+    plan: Plan, schema: pa.Schema, before: str, budget: int, reader: Callable[[Batches], Batches] | None = None
+) -> Callable[[Batches], Batches]:
+    """Rows to partials; a reader turns what comes in into rows."""
 
     def reduce(batches: Batches) -> Batches:
         engine = LowLevel(plan, schema, before, budget, part=_part())
-        for batch in batches:
+        for batch in reader(batches) if reader else batches:
             yield from engine.update(batch.cast(schema))
         yield from engine.flush()
 
@@ -66,15 +78,15 @@ def stamped(plan: Plan, schema: pa.Schema, before: str, budget: int, unit: str) 
     return reduce
 
 
-def high(plan: Plan, schema: pa.Schema, at: int | None = None) -> Callable[[Batches], Batches]:
-    """Partials to answers, of all groups of a partition, asked at a given instant; now may come as a column instead."""
+def high(plan: Plan, schema: pa.Schema, at: int | None) -> Callable[[Batches], Batches]:
+    """Partials to answers, of all groups of a partition, asked at an instant; the newest time may come as a column."""
 
     def complete(batches: Batches) -> Batches:
         engine = HighLevel(plan, schema)
         now = None if at is None else Nanoseconds(at)
         for batch in batches:
             if NOW in batch.schema.names:
-                now = _now(batch) if now is None else now
+                now = _now(batch, plan, schema) if now is None else now
                 batch = batch.drop_columns([NOW])
             engine.update(batch)
         yield from _answers(engine, now, schema, plan)
@@ -98,10 +110,16 @@ def unpacked(plan: Plan, schema: pa.Schema) -> Callable[[Batches], Batches]:
 def _answers(engine: HighLevel, now: Nanoseconds | None, schema: pa.Schema, plan: Plan) -> Batches:
     table = engine.answers(now)
     if table.num_rows:
-        yield from table.cast(answer_schema(plan, schema)).to_batches()
+        yield from table.cast(answer_schema(plan, schema), safe=False).to_batches()  # nanoseconds, to Spark's micros
 
 
-def _now(batch: pa.RecordBatch) -> Nanoseconds | None:
-    column = batch.column(NOW)
-    found = ticks(column.slice(0, 1)) if len(column) and column[0].is_valid else None
-    return None if found is None or not len(found) else Nanoseconds(found.span()[1])
+def _now(batch: pa.RecordBatch, plan: Plan, schema: pa.Schema) -> Nanoseconds | None:
+    """The newest time of the input: in the time column's own type, or as ticks."""
+    column = batch.column(NOW).slice(0, 1)
+    if not len(column) or not column[0].is_valid:
+        return None
+    if pa.types.is_int64(column.type):
+        assert plan.time is not None
+        return Nanoseconds(column[0].as_py() * PER_TICK[timecolumn.unit_of(schema.field(plan.time).type)])
+    found = ticks(column)
+    return Nanoseconds(found.span()[1]) if len(found) else None
