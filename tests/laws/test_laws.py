@@ -12,7 +12,7 @@ from wane import registry
 from wane._jit import DISABLED
 from wane.testing import Case, Law, Stream, applicable, cases, sample_decays, shapes
 
-FEW = ("none", "exp(half_life=5m)", "poly(2)", "pinned")
+FEW = ("none", "exp(half_life=5m)", "poly(2)", "window(5m)", "pinned")
 """Decays under which laws that have to do with something else than weights are tried, and all laws in a brief run."""
 
 BRIEF = DISABLED or os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")

@@ -73,9 +73,10 @@ class Summary(ABC):
     """
 
     SPEC: ClassVar[registry.Spec]
+    _PAST: ClassVar[str] = "whose weight would pass 1; ask at or after it, or add historical=True"
 
     def __init__(self, decay: str | Decay = "none", landmark: Any = None, *, before: str = "error") -> None:
-        self.decay = self._forward(parse(decay))
+        self.decay: Forward = self._taken(parse(decay))
         self.landmark = None if landmark is None else instant(landmark, "landmark")
         if self.decay.needs_landmark and self.landmark is None:
             raise BadParameter(
@@ -137,7 +138,7 @@ class Summary(ABC):
                 return False
             if not -_SOON * SECOND < at < _SOON * SECOND:
                 return False
-        elif not isinstance(self.decay, NoDecay):
+        elif self._timed:
             return False
         if isinstance(self.decay, (Pinned, CustomForward)) or (
             at is not None and self.landmark is not None and at < self.landmark
@@ -265,7 +266,13 @@ class Summary(ABC):
         own = {"decay": str(self.decay), "landmark": landmark, "before": self.before, **self._parameters()}
         return own | {"function of the decay": self.decay.behaviour} if self.decay.behaviour else own
 
-    def _forward(self, decay: Decay) -> Forward:
+    @property
+    def _timed(self) -> bool:
+        """Whether an item needs its time."""
+        return not isinstance(self.decay, NoDecay)
+
+    def _taken(self, decay: Decay) -> Any:
+        """The decay itself, refused where it cannot weigh items when they arrive."""
         kinds = self.SPEC.decays
         if isinstance(decay, Forward) and ("forward" in kinds or isinstance(decay, (NoDecay, Landmark, Pinned))):
             return decay
@@ -284,36 +291,40 @@ class Summary(ABC):
 
     def _now(self, now: Any, historical: bool) -> tuple[float, int]:
         """The weight that answers are divided by, ``g(now - L)``, as a double and a power of two."""
-        if now is None:
-            if isinstance(self.decay, (NoDecay, Landmark)):
-                return 1.0, 0
-            if not isinstance(self.decay, Pinned):
-                raise QueryInPast(
-                    f"this answer under {self.decay} depends on when it is asked; give now= a time, or now='latest' "
-                    "for the newest item's"
-                )
-            at = self.decay.now
-        elif isinstance(now, str) and now == "latest":
-            if self.newest is None:
-                return 1.0, 0
-            at = self.newest
-        else:
-            at = instant(now, "now")
-        if isinstance(self.decay, Pinned) and at != self.decay.now:
-            raise QueryInPast(f"{self.decay} was fixed for {show(self.decay.now)}, and now={show(at)} is another time")
-        if self.newest is not None and at < self.newest and not historical:
-            raise QueryInPast(
-                f"now={show(at)} is before the newest item, {show(self.newest)}, whose weight would pass 1; ask at or "
-                "after it, or add historical=True"
-            )
-        if self.decay.needs_landmark and self.landmark is not None and at < self.landmark:
-            raise QueryInPast(f"now={show(at)} is before the landmark {show(self.landmark)}")
+        at = self._when(now, self.decay, self.landmark, historical)
+        if at is None:
+            return 1.0, 0
         weight, exponent = self.decay.at(at, self.landmark)
         if weight == 0:
             if self.rows == 0 or self.newest == at:
                 return 1.0, 0  # only items of weight 0 can be there: 0 of anything
             raise QueryInPast(f"{self.decay} gives weight 0 to now={show(at)} itself; ask after the landmark")
         return weight, exponent
+
+    def _when(self, now: Any, decay: Decay, landmark: int | None, historical: bool = False) -> int | None:
+        """The instant of a question under a decay, checked; None where the answer is the same at any."""
+        if now is None:
+            if isinstance(decay, (NoDecay, Landmark)):
+                return None
+            if not isinstance(decay, Pinned):
+                raise QueryInPast(
+                    f"this answer under {decay} depends on when it is asked; give now= a time, or now='latest' for "
+                    "the newest item's"
+                )
+            at = decay.now
+        elif isinstance(now, str) and now == "latest":
+            if self.newest is None:
+                return None
+            at = self.newest
+        else:
+            at = instant(now, "now")
+        if isinstance(decay, Pinned) and at != decay.now:
+            raise QueryInPast(f"{decay} was fixed for {show(decay.now)}, and now={show(at)} is another time")
+        if self.newest is not None and at < self.newest and not historical:
+            raise QueryInPast(f"now={show(at)} is before the newest item, {show(self.newest)}, {self._PAST}")
+        if decay.needs_landmark and landmark is not None and at < landmark:
+            raise QueryInPast(f"now={show(at)} is before the landmark {show(landmark)}")
+        return at
 
     def _drop(self, reason: str, count: int) -> None:
         if count:
@@ -372,13 +383,17 @@ class Summary(ABC):
 
     def _times(self, times: Any, size: int) -> Ticks | None:
         if times is None:
-            if isinstance(self.decay, NoDecay):
+            if not self._timed:
                 return None
-            raise BadInput(f"{self.decay} weighs items by time, and no times were given; pass times=")
+            raise BadInput(f"{self._clock()} weighs items by time, and no times were given; pass times=")
         column = ticks(times)
         if len(column) != size:
             raise BadInput(f"{size} items came with {len(column)} times; give one time for each item")
         return column
+
+    def _clock(self) -> str:
+        """What needs the time of an item, for messages."""
+        return str(self.decay)
 
     def _before_landmark(
         self, column: Ticks, keep: NDArray[np.bool_] | None, size: int, dropped: dict[str, int]

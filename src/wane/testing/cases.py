@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,16 @@ def _steep(age: float) -> float:
     return age * math.sqrt(age + 1.0)
 
 
+def _lorentz(age: float) -> float:
+    return 1.0 / (1.0 + age * age / 10_000.0)
+
+
 PINNED = Nanoseconds(START + 3 * 86400 * SECOND)
 """The instant that the pinned one of :func:`sample_decays` is asked at."""
+
+
+DEFAULTS = ("none", "poly(2)", "window(5m)", "pinned")
+"""Decays that summaries are tried with as the default, where the decay is chosen with the question."""
 
 
 @functools.cache
@@ -52,6 +60,7 @@ def sample_decays() -> Mapping[str, Decay]:
     )
     made = {text: decays.parse(text) for text in texts}
     made["user"] = decays.forward(_steep, name="wane.testing steep")
+    made["user backward"] = decays.backward(_lorentz, name="wane.testing lorentz")
     made["pinned"] = decays.pinned("backward poly(1.5)", now=PINNED)
     return made
 
@@ -65,12 +74,14 @@ class Case:
         decay: The decay.
         parameters: Its parameters beside the decay.
         landmark: Where the decay measures from.
+        asked: The decay that questions name, where they name one.
     """
 
     spec: Spec
     decay: Decay
     parameters: Mapping[str, Any] = field(default_factory=dict)
     landmark: Nanoseconds | None = None
+    asked: Decay | None = None
 
     def make(self, **changes: Any) -> Any:
         """An empty summary, with some of its arguments changed."""
@@ -101,7 +112,16 @@ class Case:
     @property
     def untimed(self) -> bool:
         """Whether items need no times."""
-        return isinstance(self.decay, decays.NoDecay)
+        return isinstance(self.decay, decays.NoDecay) and not self.open
+
+    @property
+    def open(self) -> bool:
+        """Whether the decay is chosen with the question."""
+        return "backward" in self.spec.decays
+
+    def asking(self, decay: Decay) -> Case:
+        """The same case with questions that name a decay."""
+        return replace(self, asked=decay)
 
     def streams(self, **limits: Any) -> SearchStrategy[Stream]:
         """A strategy of streams that it takes; arguments go to :func:`wane.testing.streams`."""
@@ -124,7 +144,9 @@ class Case:
         """The answers to all questions, by name; a named sum is asked as ``total`` with its name."""
         spec = self.spec
         known = {q: getattr(summary, q)(**self.arguments(q)) for q in spec.timeless}
-        extra = {"historical": True} if historical else {}
+        extra: dict[str, Any] = {"historical": True} if historical else {}
+        if self.asked is not None:
+            extra |= {"decay": self.asked, "landmark": self.start if self.asked.needs_landmark else None}
         asked = {
             q: getattr(summary, q)(**self.arguments(q), now=now, **extra)
             for q in spec.questions
@@ -135,7 +157,8 @@ class Case:
 
     def exact(self, stream: Stream, now: int | None, *, before: str = "error") -> dict[str, Answer]:
         """The exact answers to those questions that have an oracle, by the names that :meth:`answers` gives."""
-        rows = oracles.rows(stream, self.decay, now, self.landmark, before=before, numbers=self.spec.items == "numbers")
+        decay, start = (self.decay, self.landmark) if self.asked is None else (self.asked, self.start)
+        rows = oracles.rows(stream, decay, now, start, before=before, numbers=self.spec.items == "numbers")
         found = {q: oracles.ORACLES[q](rows, **self.arguments(q)) for q in self.spec.questions if q in oracles.ORACLES}
         return found | {
             f"total {name}": oracles.decayed_total(rows, _expression(text)) for name, text in self._sums.items()
@@ -213,10 +236,13 @@ class Case:
 
 
 def cases(spec: Spec) -> Iterator[Case]:
-    """Every set of parameters of a summary, under each of :func:`sample_decays` that it takes."""
+    """Every set of parameters of a summary, under each of :func:`sample_decays` that it takes.
+
+    A decay that is chosen with the question is only the default of what is asked; of those a few are enough.
+    """
     for parameters in spec.parameters:
-        for decay in sample_decays().values():
-            if takes(spec, decay):
+        for name, decay in sample_decays().items():
+            if takes(spec, decay) and (name in DEFAULTS or "backward" not in spec.decays):
                 yield Case(spec, decay, parameters, START if decay.needs_landmark else None)
 
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 import wane
 from wane import registry, serde
 from wane._jit import DISABLED
+from wane.decay import Pinned
 from wane.errors import BadParameter, BeforeLandmark, CorruptState, MergeRefused, MissingExtra, QueryInPast, WaneError
 from wane.registry import Equality, Spec
 from wane.summaries.base import ask
@@ -64,6 +65,7 @@ CAPABILITIES: Mapping[str, Callable[[Case], bool]] = {
     "landmark-free": lambda case: not case.decay.needs_landmark and case.until is None and case.sure,
     "movable": lambda case: case.until is None and case.sure,
     "open": lambda case: case.until is None,
+    "any decay": lambda case: case.open and case.until is None,
     "compiler": lambda _: not DISABLED,
 }
 """What a law may need of a case, by name."""
@@ -339,6 +341,18 @@ def answers_are_right_after_merging(case: Case, stream: Stream) -> None:
     case.require_right(one, stream, case.now(stream, SECOND))
 
 
+@law("any decay", weighs=False)
+def any_decay_may_be_asked(case: Case, stream: Stream) -> None:
+    """One summary answers under every decay that a question names, a user's own too, within the guarantee."""
+    one = case.fed(stream)
+    before = one.to_bytes()
+    for decay in sample_decays().values():
+        if not isinstance(decay, Pinned):
+            for later in (0, SECOND, 86400 * SECOND):
+                case.asking(decay).require_right(one, stream, case.now(stream, later))
+    require(one.to_bytes() == before, "asking has changed the state")
+
+
 @law(weighs=False)
 def nothing_has_answers(case: Case, stream: Stream) -> None:
     """Without rows a count is 0, an item None, and what would divide by 0 NaN; there is no error."""
@@ -388,7 +402,7 @@ def the_past_is_refused(case: Case, stream: Stream) -> None:
         if question not in case.spec.timeless:
             with _raises(QueryInPast, f"asking {question} before the newest item"):
                 getattr(one, question)(**case.arguments(question), now=earlier)
-    if case.landmark is None or earlier > case.landmark:
+    if not case.open and (case.landmark is None or earlier > case.landmark):
         case.require_right(one, stream, earlier, historical=True)
 
 
