@@ -54,6 +54,8 @@ class Spec:
         time: Its cost per row as a formula.
         paper: Where the algorithm and its guarantee come from.
         equality: Its class of equality.
+        counts_repeats: Whether a row that comes again counts again. If not, its state says nothing of how many rows it
+            has seen, used or dropped: `rows` and `dropped` are what that very object was given, in this process.
         bounds: For given parameters, by question, how far an answer may be from the exact one, relative to the scale of
             the exact one (the decayed count, mostly). A question of a guaranteed summary is judged if it is here; None
             says that no bound holds for every stream, only with a probability, which its own tests judge.
@@ -79,6 +81,7 @@ class Spec:
     equality: Equality
     decays: frozenset[str]
     items: str
+    counts_repeats: bool = True
     parameters: tuple[Mapping[str, Any], ...] = ({},)
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     bounds: Callable[[Mapping[str, Any]], Mapping[str, float | None]] = lambda _: {}

@@ -1,4 +1,5 @@
 from .distinct import Distinct as Distinct
+from .duplicate_insensitive import DuplicateInsensitive as DuplicateInsensitive
 from .extrema import Extrema as Extrema
 from .moments import Moments as Moments
 from .q_digest import QDigest as QDigest

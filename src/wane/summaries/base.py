@@ -73,6 +73,7 @@ class Summary(ABC):
     """
 
     SPEC: ClassVar[registry.Spec]
+    _max_weight: float = math.nextafter(LARGEST, 0.0)
     _PAST: ClassVar[str] = "whose weight would pass 1; ask at or after it, or add historical=True"
 
     def __init__(self, decay: str | Decay = "none", landmark: Any = None, *, before: str = "error") -> None:
@@ -181,7 +182,7 @@ class Summary(ABC):
 
     @property
     def dropped(self) -> Mapping[str, int]:
-        """How many rows were not counted, by reason: ``time``, ``value``, ``weight``, ``before_landmark``."""
+        """How many rows were not counted, by reason: ``time``, ``value``, ``id``, ``weight``, ``before_landmark``."""
         self._settle()
         return dict(self._dropped)
 
@@ -197,11 +198,12 @@ class Summary(ABC):
         self._settle()
         other._settle()
         self._absorb(other)
-        self.rows += other.rows
         if other.newest is not None:
             self.newest = other.newest if self.newest is None else max(self.newest, other.newest)
-        for reason, count in other._dropped.items():
-            self._drop(reason, count)
+        if self.SPEC.counts_repeats:
+            self.rows += other.rows
+            for reason, count in other._dropped.items():
+                self._drop(reason, count)
         return self
 
     def to_bytes(self) -> bytes:
@@ -209,7 +211,8 @@ class Summary(ABC):
         self._settle()
         writer = serde.Writer()
         writer.text(str(self.decay)).value(self.landmark).text(self.before).mapping(self._parameters())
-        writer.uint(self.rows).value(self.newest).mapping(self._dropped)
+        counts = self.SPEC.counts_repeats
+        writer.uint(self.rows if counts else 0).value(self.newest).mapping(self._dropped if counts else {})
         self._write(writer)
         return serde.pack(self.SPEC.name, self.SPEC.version, self.digest(), writer.bytes())
 
@@ -254,7 +257,8 @@ class Summary(ABC):
     def __repr__(self) -> str:
         landmark = "" if self.landmark is None else f", landmark={show(self.landmark)}"
         own = "".join(f", {name}={value!r}" for name, value in self._parameters().items() if value)
-        return f"<{type(self).__name__} decay={str(self.decay)!r}{landmark}{own}, {self.rows} rows>"
+        rows = f", {self.rows} rows" if self.SPEC.counts_repeats else ""
+        return f"<{type(self).__name__} decay={str(self.decay)!r}{landmark}{own}{rows}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as bytes."""
@@ -330,7 +334,14 @@ class Summary(ABC):
         if count:
             self._dropped[reason] = self._dropped.get(reason, 0) + count
 
-    def _accept(self, size: int, times: Any, weights: Any, valid: NDArray[np.bool_] | None = None) -> Batch:
+    def _accept(
+        self,
+        size: int,
+        times: Any,
+        weights: Any,
+        valid: NDArray[np.bool_] | None = None,
+        known: NDArray[np.bool_] | None = None,
+    ) -> Batch:
         """Check times and weights of a batch, count what is dropped, and note the newest time.
 
         Args:
@@ -338,6 +349,7 @@ class Summary(ABC):
             times: Their times, or None under no decay.
             weights: Their weights, or None for 1.
             valid: False where the item itself cannot be used, which is counted as ``value``.
+            known: False where its id cannot, where items have ids, which is counted as ``id``.
         """
         column = self._times(times, size)
         loads = None if weights is None else _weights(weights, size)
@@ -345,8 +357,9 @@ class Summary(ABC):
         keep: NDArray[np.bool_] | None = None
         for reason, good in (
             ("value", valid),
+            ("id", known),
             ("time", None if column is None else column.valid),
-            ("weight", None if loads is None else loads < LARGEST),
+            ("weight", None if loads is None else loads <= self._max_weight),
         ):
             if good is not None and not good.all():
                 keep = np.ones(size, np.bool_) if keep is None else keep
@@ -462,6 +475,14 @@ def whole(value: Any, what: str, least: int) -> int:
     return int(value)
 
 
+def share(phi: Any) -> float:
+    """Check an argument that is a share of a whole, for a quantile."""
+    good = isinstance(phi, (int, float, np.integer, np.floating)) and not isinstance(phi, bool)
+    if not (good and 0 <= phi <= 1):
+        raise BadParameter(f"phi must be a number from 0 to 1, got {phi!r}; the median is 0.5")
+    return float(phi)
+
+
 def plus(total: float, lost: float, number: float) -> tuple[float, float]:
     """Add to a sum, and what is rounded away to what was lost before (Neumaier's summation)."""
     new = total + number
@@ -572,5 +593,6 @@ __all__ = [
     "is_scalar",
     "ldexp",
     "plus",
+    "share",
     "whole",
 ]

@@ -32,7 +32,7 @@ from wane.summaries._nodes import Nodes, compress, gather, merge, none, steps, s
 from wane.summaries._ordered import FloatKeys, WholeKeys
 from wane.summaries._tally import scaled, shift
 from wane.summaries._varints import pack, unpack
-from wane.summaries.base import Batch, Summary, fraction, ldexp, plus, whole
+from wane.summaries.base import Batch, Summary, fraction, ldexp, plus, share, whole
 
 _TOGETHER = 8 * CHUNK
 """Rows that are summed up by key before the digest is touched."""
@@ -102,7 +102,7 @@ class QDigest(Summary):
 
     def quantiles(self, phis: Any) -> NDArray[Any]:
         """:meth:`quantile` of several, as an array."""
-        wanted = np.array([_share(phi) for phi in phis], np.float64)
+        wanted = np.array([share(phi) for phi in phis], np.float64)
         self._settle()
         if not self._total:
             return np.full(len(wanted), math.nan)
@@ -286,13 +286,6 @@ class QDigest(Summary):
         fits = math.isclose(total, self._total, rel_tol=_ROUNDING) and abs(self._lost) <= _ROUNDING * self._total
         if not (fits and math.isfinite(total) and ((loads >= 0) & (loads <= allowed)).all()):
             raise CorruptState("the weights in the state do not fit its count")
-
-
-def _share(phi: Any) -> float:
-    good = isinstance(phi, (int, float, np.integer, np.floating)) and not isinstance(phi, bool)
-    if not (good and 0 <= phi <= 1):
-        raise BadParameter(f"phi must be a number from 0 to 1, got {phi!r}; the median is 0.5")
-    return float(phi)
 
 
 SPEC = Spec(

@@ -117,7 +117,7 @@ class Case:
     @property
     def open(self) -> bool:
         """Whether the decay is chosen with the question."""
-        return "backward" in self.spec.decays
+        return "backward" in self.spec.decays and not self.parameters.get("fixed")
 
     def asking(self, decay: Decay) -> Case:
         """The same case with questions that name a decay."""
@@ -158,8 +158,10 @@ class Case:
     def exact(self, stream: Stream, now: int | None, *, before: str = "error") -> dict[str, Answer]:
         """The exact answers to those questions that have an oracle, by the names that :meth:`answers` gives."""
         decay, start = (self.decay, self.landmark) if self.asked is None else (self.asked, self.start)
-        rows = oracles.rows(stream, decay, now, start, before=before, numbers=self.spec.items == "numbers")
-        found = {q: oracles.ORACLES[q](rows, **self.arguments(q)) for q in self.spec.questions if q in oracles.ORACLES}
+        numbers, heaviest = self.spec.items == "numbers", self.heaviest
+        rows = oracles.rows(stream, decay, now, start, before=before, numbers=numbers, heaviest=heaviest)
+        asked = [(q, self.oracle(q)) for q in self.spec.questions]
+        found = {q: oracle(rows, **self.arguments(q)) for q, oracle in asked if oracle is not None}
         return found | {
             f"total {name}": oracles.decayed_total(rows, _expression(text)) for name, text in self._sums.items()
         }
@@ -180,11 +182,26 @@ class Case:
     @property
     def judged(self) -> bool:
         """Whether an oracle judges any question."""
-        return any(q in oracles.ORACLES and self.tolerance(q) is not None for q in self.spec.questions)
+        return any(self.oracle(q) is not None and self.tolerance(q) is not None for q in self.spec.questions)
+
+    def oracle(self, question: str) -> Callable[..., Answer] | None:
+        """The oracle of a question: the summary's own where it means something else by it, or that of the name."""
+        return oracles.ORACLES.get(f"{self.spec.name}.{question}", oracles.ORACLES.get(question))
+
+    @property
+    def heaviest(self) -> float:
+        """The largest weight that an item may have."""
+        return float(self.parameters.get("max_weight", oracles.HEAVIEST))
+
+    def seen(self, summary: Any) -> tuple[Any, ...]:
+        """What a summary says of the rows it has seen, as far as that is part of its state."""
+        if not self.spec.counts_repeats:
+            return (summary.newest,)
+        return summary.rows, summary.newest, dict(sorted(summary.dropped.items()))
 
     def require_same(self, mine: Any, theirs: Any, stream: Stream) -> None:
         """Require two summaries of the same rows to be equal in their class of equality."""
-        seen = [(one.rows, one.newest, dict(sorted(one.dropped.items()))) for one in (mine, theirs)]
+        seen = [self.seen(one) for one in (mine, theirs)]
         require(seen[0] == seen[1], f"rows, newest time and dropped rows are {seen[0]} one way and {seen[1]} the other")
         if self.spec.equality is Equality.IDENTICAL:
             require(mine.to_bytes() == theirs.to_bytes(), f"the bytes of {mine!r} and of {theirs!r} differ")

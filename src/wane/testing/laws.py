@@ -36,7 +36,7 @@ from wane.testing.streams import SPAN, Stream, shapes
 from wane.testing.twin import twin
 from wane.times import PER_TICK, SECOND, Nanoseconds, Ticks
 
-REASONS = ("time", "value", "weight", "before_landmark")
+REASONS = ("time", "value", "id", "weight", "before_landmark")
 """Why a row may be dropped."""
 
 FAR = 3_000_000_000 * SECOND
@@ -65,6 +65,8 @@ CAPABILITIES: Mapping[str, Callable[[Case], bool]] = {
     "landmark-free": lambda case: not case.decay.needs_landmark and case.until is None and case.sure,
     "movable": lambda case: case.until is None and case.sure,
     "open": lambda case: case.until is None,
+    "repeats": lambda case: case.spec.counts_repeats,
+    "no repeats": lambda case: not case.spec.counts_repeats,
     "any decay": lambda case: case.open and case.until is None,
     "compiler": lambda _: not DISABLED,
 }
@@ -191,11 +193,25 @@ def merge_is_concatenation(case: Case, stream: Stream) -> None:
     case.require_same(case.fed(a).merge(case.fed(b)), case.fed(a.concat(b)), stream)
 
 
-@law()
+@law("repeats")
 def merge_with_itself_doubles(case: Case, stream: Stream) -> None:
     """A summary merged with itself has seen its stream twice."""
     one = case.fed(stream)
     case.require_same(one.merge(one), case.fed(stream, stream), stream.concat(stream))
+
+
+@law("no repeats")
+def repetition_changes_nothing(case: Case, stream: Stream) -> None:
+    """Rows that come again, in other batches, orders and overlapping parts, leave the state as it was."""
+    once = case.fed(stream)
+    order = _rng(stream).permutation(np.repeat(np.arange(len(stream)), 3))
+    case.require_same(once, case.fed(*(stream.take(part) for part in np.array_split(order, 4))), stream)
+    first, middle, last = _thirds(stream)
+    ends = (slice(first.start, middle.stop), slice(middle.start, last.stop), slice(first.start, first.stop))
+    a, b, c = (case.fed(stream.take(part)) for part in ends)
+    case.require_same(once, a.copy().merge(b).merge(c).merge(a), stream)
+    case.require_same(once, c.merge(b.merge(a)).merge(case.fed(stream)), stream)
+    case.require_same(once, case.fed(stream).merge(once).merge(once.copy()), stream)
 
 
 @law(weighs=False)
@@ -579,7 +595,7 @@ def forged_bytes_do_no_harm(case: Case, stream: Stream) -> None:
 def kernels_are_their_python_bodies(case: Case, stream: Stream) -> None:
     """A process without the compiler computes the same state: the same bytes, or the sums in another order."""
     one, other = case.fed(stream), case.spec.make.from_bytes(twin().state(case, stream))
-    require((one.rows, one.newest, one.dropped) == (other.rows, other.newest, other.dropped), "rows differ")
+    require(case.seen(one) == case.seen(other), "rows differ")
     if case.spec.equality is Equality.IDENTICAL:
         require(one.to_bytes() == other.to_bytes(), "the compiled kernels give another state than their Python bodies")
     now = case.now(stream)
@@ -654,7 +670,7 @@ def _usable(case: Case, stream: Stream) -> NDArray[np.bool_]:
         good &= np.abs(stream.items) < USABLE
     if stream.times is not None and stream.times.valid is not None:
         good &= stream.times.valid
-    return good if stream.weights is None else good & (stream.weights < USABLE)
+    return good if stream.weights is None else good & (stream.weights <= case.heaviest)
 
 
 def _strangers(case: Case) -> Iterator[tuple[str, Any]]:
