@@ -60,6 +60,8 @@ class Spec:
         decays: The kinds of decay it takes: ``"forward"`` (any), ``"landmark"`` (none and landmark only),
             ``"backward"`` (while now is still open).
         items: What its items are: ``"numbers"`` or ``"any"``.
+        weighted: Whether items may have weights.
+        ordered: Whether rows must come in the order of their times.
         parameters: Sets of parameters beside the decay that laws, benchmarks and the reference use.
         functions: The names in `wane.fn` that are answered by it.
         absent: Laws that do not hold for it, each with the reason.
@@ -79,6 +81,8 @@ class Spec:
     equality: Equality
     decays: frozenset[str]
     items: str
+    weighted: bool = True
+    ordered: bool = False
     parameters: tuple[Mapping[str, Any], ...] = ({},)
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     bounds: Callable[[Mapping[str, Any]], Mapping[str, float | None]] = lambda _: {}
