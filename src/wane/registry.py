@@ -62,6 +62,8 @@ class Spec:
         decays: The kinds of decay it takes: ``"forward"`` (any), ``"landmark"`` (none and landmark only),
             ``"backward"`` (while now is still open).
         items: What its items are: ``"numbers"`` or ``"any"``.
+        weighted: Whether items may have weights.
+        ordered: Whether rows must come in the order of their times.
         parameters: Sets of parameters beside the decay that laws, benchmarks and the reference use.
         functions: The names in `wane.fn` that are answered by it.
         absent: Laws that do not hold for it, each with the reason.
@@ -81,6 +83,8 @@ class Spec:
     equality: Equality
     decays: frozenset[str]
     items: str
+    weighted: bool = True
+    ordered: bool = False
     counts_repeats: bool = True
     parameters: tuple[Mapping[str, Any], ...] = ({},)
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

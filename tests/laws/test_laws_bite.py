@@ -16,6 +16,7 @@ from wane.decay import Forward
 from wane.decay.weigh import Weighed
 from wane.errors import MergeRefused
 from wane.summaries import base, moments
+from wane.summaries._any_decay import AnyDecay
 from wane.summaries.base import Summary
 from wane.summaries.extrema import Extrema
 from wane.summaries.moments import Moments
@@ -145,6 +146,10 @@ def _guards_the_mean(_: Any, one: Moments) -> float:
     return weighted / (total + 1e-9) if total else math.nan
 
 
+def _asks_under_its_own(question: Any, one: AnyDecay, now: Any, decay: Any, *args: Any) -> Any:
+    return question(one, now, None, *args)
+
+
 MOMENTS, EXTREMA = "moments", "extrema"
 BREAKS: dict[str, tuple[str, str, Break]] = {
     "merge_has_an_identity": (MOMENTS, "none", around(Moments, "_absorb", lambda *_: None)),
@@ -177,6 +182,7 @@ BREAKS: dict[str, tuple[str, str, Break]] = {
     "no_weights_are_ones": (MOMENTS, "poly(2)", around(Summary, "_weigh", _weighs_twice)),
     "answers_are_right": (MOMENTS, "none", around(moments, "_chunk_sums", _textbook_variance)),
     "answers_are_right_after_merging": (MOMENTS, "exp(half_life=5m)", around(Moments, "_read", _forgets_the_exponent)),
+    "any_decay_may_be_asked": ("exphist", "none", around(AnyDecay, "_question", _asks_under_its_own)),
     "nothing_has_answers": (
         MOMENTS,
         "none",
@@ -219,7 +225,7 @@ def test_law_notices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("the law needs the compiler")
     spec = registry.lookup(summary)
     decay = sample_decays()[text]
-    case = Case(spec, decay, landmark=START if decay.needs_landmark else None)
+    case = Case(spec, decay, spec.parameters[0], landmark=START if decay.needs_landmark else None)
     LAWS[name].verify(case, 2)
     damage(monkeypatch)
     with pytest.raises(ELSE.get(name, AssertionError)):

@@ -12,7 +12,7 @@ decay at one `now` is such a weight as well: ``g(t_i - L) / g(now - L)``, and 0 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -65,6 +65,13 @@ class Question:
     def window(self) -> int | None:
         """The length of the window in nanoseconds, where one is asked for."""
         return self.decay.length if isinstance(self.decay, SlidingWindow) else None
+
+
+class Between(NamedTuple):
+    """Where the exact answer lies, for certain."""
+
+    low: float
+    high: float
 
 
 class AnyDecay(Summary):
@@ -125,4 +132,4 @@ def nanoseconds(times: Ticks) -> Ints:
     return times.values if per == 1 else times.values * per
 
 
-__all__ = ["FARTHEST", "AnyDecay", "Question", "nanoseconds"]
+__all__ = ["FARTHEST", "AnyDecay", "Between", "Question", "nanoseconds"]

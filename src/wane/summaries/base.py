@@ -145,6 +145,8 @@ class Summary(ABC):
             at is not None and self.landmark is not None and at < self.landmark
         ):
             return False
+        if self.SPEC.ordered and at is not None and self.newest is not None and at < self.newest:
+            return False
         if self._waiting[1] and (self._waiting[1][-1] is None) != (at is None):
             self._settle()
         waiting, instants = self._waiting
@@ -374,6 +376,8 @@ class Summary(ABC):
                 column, keep = self._before_landmark(column, keep, size, dropped)
                 oldest, newest = column.span() if len(column) else (0, 0)
             if len(column):
+                column, keep = self._admit(column, keep, size, dropped)
+            if len(column):
                 self._weighable(column.unit, oldest, newest)
                 self.newest = newest if self.newest is None else max(self.newest, newest)
         for reason, count in dropped.items():
@@ -381,6 +385,12 @@ class Summary(ABC):
         accepted = size if keep is None else int(keep.sum())
         self.rows += accepted
         return Batch(column, loads if keep is None or loads is None else loads[keep], keep, accepted, (oldest, newest))
+
+    def _admit(
+        self, column: Ticks, keep: NDArray[np.bool_] | None, size: int, dropped: dict[str, int]
+    ) -> tuple[Ticks, NDArray[np.bool_] | None]:
+        """Refuse, or leave out and count, rows that a summary cannot take because of what came before them."""
+        return column, keep
 
     def _weighable(self, unit: str, oldest: int, newest: int) -> None:
         """Let the decay refuse a batch before any of it is counted: what it takes at both ends, it takes between."""

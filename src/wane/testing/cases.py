@@ -18,7 +18,7 @@ from wane.registry import Equality, Spec
 from wane.testing import oracles
 from wane.testing.oracles import Answer
 from wane.testing.streams import START, Stream, edges, streams
-from wane.times import SECOND, Nanoseconds
+from wane.times import SECOND, Nanoseconds, Ticks
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -107,7 +107,7 @@ class Case:
     @property
     def weighted(self) -> bool:
         """Whether items may have weights."""
-        return "weights" in inspect.signature(self.spec.make.update).parameters
+        return self.spec.weighted and "weights" in inspect.signature(self.spec.make.update).parameters
 
     @property
     def untimed(self) -> bool:
@@ -125,11 +125,30 @@ class Case:
 
     def streams(self, **limits: Any) -> SearchStrategy[Stream]:
         """A strategy of streams that it takes; arguments go to :func:`wane.testing.streams`."""
-        return streams(**{**self._limits(), **limits})
+        return streams(**{**self._limits(), **limits}).map(self.fit)
 
     def edges(self, early: bool = False) -> Mapping[str, Stream]:
         """The hand-made streams that it takes, and if `early`, one that starts before the landmark."""
-        return edges(items=self.spec.items, start=self.start, until=self.until, weighted=self.weighted, early=early)
+        made = edges(items=self.spec.items, start=self.start, until=self.until, weighted=self.weighted, early=early)
+        return {name: self.fit(stream) for name, stream in made.items()}
+
+    def fit(self, stream: Stream, after: int | None = None) -> Stream:
+        """A stream as it takes it: without weights where it takes none, in order and after a time where it must be.
+
+        Args:
+            stream: The stream.
+            after: The time of the newest item that came before.
+        """
+        light = stream if self.weighted else Stream(stream.items, stream.times)
+        if not self.spec.ordered or light.times is None:
+            return light
+        times = light.times
+        least = np.iinfo(np.int64).min if after is None else -(-after // times.per_tick)
+        known = times.values if times.valid is None else np.where(times.valid, times.values, least)
+        order = np.argsort(known, kind="stable")
+        valid = None if times.valid is None else times.valid[order]
+        moved = Ticks(np.maximum(known[order], least), times.unit, valid)
+        return Stream(light.items[order], moved, None if light.weights is None else light.weights[order])
 
     def now(self, stream: Stream, later: int = 0) -> Nanoseconds:
         """A time at which to ask about a stream: `later` nanoseconds after its newest item, or the pinned one."""

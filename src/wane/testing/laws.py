@@ -36,7 +36,7 @@ from wane.testing.streams import SPAN, Stream, shapes
 from wane.testing.twin import twin
 from wane.times import PER_TICK, SECOND, Nanoseconds, Ticks
 
-REASONS = ("time", "value", "id", "weight", "before_landmark")
+REASONS = ("time", "value", "id", "weight", "before_landmark", "late")
 """Why a row may be dropped."""
 
 FAR = 3_000_000_000 * SECOND
@@ -220,7 +220,7 @@ def merge_leaves_the_other(case: Case, stream: Stream) -> None:
     a, b = (case.fed(part) for part in _parts(stream, 2))
     before = b.to_bytes()
     a.merge(b)
-    _update(a, stream)
+    _update(a, case.fit(stream, a.newest))
     require(b.to_bytes() == before, "the summary that was merged from has changed")
 
 
@@ -525,7 +525,8 @@ def bytes_round_trip(case: Case, stream: Stream) -> None:
         require(read.to_bytes() == one.to_bytes(), "bytes read back give other bytes")
         mine, theirs = case.answers(one, now), case.answers(read, now)
         require(all(alike(mine[q], theirs[q]) for q in mine), f"read back, {mine} became {theirs}")
-        case.require_same(case.fed(stream, stream), _update(read, stream), stream.concat(stream))
+        more = case.fit(stream, one.newest)
+        case.require_same(case.fed(stream, more), _update(read, more), stream.concat(more))
 
 
 @law(weighs=False)
@@ -535,7 +536,7 @@ def copies_are_independent(case: Case, stream: Stream) -> None:
     before = one.to_bytes()
     for made in (one.copy(), copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
         require(type(made) is type(one) and made.to_bytes() == before, "a copy is not equal to its original")
-        _update(made, stream)
+        _update(made, case.fit(stream, made.newest))
         made.merge(one)
         require(one.to_bytes() == before, "a change to a copy has changed the original")
 
@@ -547,7 +548,7 @@ def size_is_bounded(case: Case, stream: Stream) -> None:
     one = case.make()
     more = shapes(len(stream), items=case.spec.items, start=case.start, until=case.until)
     for given in (stream, *more.values()):
-        _update(one, given if case.weighted else Stream(given.items, given.times))
+        _update(one, case.fit(given, one.newest))
         size = len(one.to_bytes())
         require(size <= bound, f"the state has {size} bytes after {one.rows} rows, and its bound is {bound}")
 
