@@ -29,6 +29,9 @@ _LAST = 62
 
 _GRID = 2048
 
+_CELLS = 12
+"""Bits of the number of cells: a look at one costs no search."""
+
 
 class Expiry:
     """The ages at which elements expire under one decay.
@@ -40,6 +43,7 @@ class Expiry:
     Attributes:
         ages: Some ages in nanoseconds, the first of them 0.
         shares: The decay at these.
+        cells: The decay at whole multiples of ``2**shift`` nanoseconds, for a first look.
     """
 
     def __init__(self, decay: Backward, heaviest: int) -> None:
@@ -50,6 +54,8 @@ class Expiry:
         grid = np.concatenate([np.linspace(0, last, _GRID), np.geomspace(1, last, _GRID)]).astype(np.int64)
         self.ages = np.unique(np.append(grid.clip(0, last), [0, last]))
         self.shares = np.minimum.accumulate(self.share(self.ages))
+        self.shift = max(0, last.bit_length() - _CELLS)
+        self.cells = np.minimum.accumulate(self.share(np.arange((last >> self.shift) + 1) << self.shift))
 
     def share(self, ages: NDArray[Any]) -> Floats:
         """The decay at ages in nanoseconds, whole numbers of 64 bits with a sign or without."""

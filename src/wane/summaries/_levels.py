@@ -31,8 +31,8 @@ ROOM = 65536
 LEVELS = 58
 """Levels from 0 to 57 thin out any domain of ``2**57`` integers to one."""
 
-_EXACT = 1 + 2.0**-44
-"""A product that would be whole but for rounding is."""
+_ROUNDING, _MOST = 2.0**-44, 2.0**-20
+"""What is added to weights, relatively and at most, so that a product that would be whole but for rounding is."""
 
 _SHIFT = 6
 """Bits for a level beside an id, which is under ``2**57``."""
@@ -68,7 +68,9 @@ class Scale(NamedTuple):
 
     def loads(self, weights: Floats) -> Floats:
         """Weights in integers, before they are rounded down."""
-        return weights * self.scale * _EXACT
+        with np.errstate(over="ignore"):
+            loads = weights * self.scale
+            return loads + np.minimum(loads * _ROUNDING, _MOST)
 
 
 def none() -> Elements:
@@ -111,14 +113,18 @@ def _by_time(
 
 
 @inline
-def _outlives(at: int, time: int, floor: int, ages: Ints) -> Any:
-    """Whether what is gone at an age of the table is there after `floor`, which is not before its time."""
-    if at == ages.shape[0]:
-        return floor != FOREVER
-    return np.uint64(ages[at]) > np.uint64(floor) - np.uint64(time)
+def _left(load: float, time: int, floor: int, cells: Floats, shift: int) -> Any:
+    """How many integers an element may have left at `floor`, which is not before its time, and no fewer.
+
+    The distance of two times fits 64 bits without a sign.
+    """
+    if floor == FOREVER:
+        return 0.0
+    cell = (np.uint64(floor) - np.uint64(time)) >> np.uint64(shift)
+    return load * cells[np.int64(min(cell, np.uint64(cells.shape[0] - 1)))]
 
 
-@kernel("UniTuple(int64, 2)(int64, r_i8, r_i8, r_f8, int64, int64, r_i8, r_i8, r_f8, w_i8, w_i8, w_i8, w_i8)")
+@kernel("UniTuple(int64, 2)(int64, r_i8, r_i8, r_f8, int64, int64, r_i8, r_f8, int64, r_f8, w_i8, w_i8, w_i8, w_i8)")
 def _by_expiry(
     start: int,
     times: Ints,
@@ -127,7 +133,8 @@ def _by_expiry(
     a: int,
     b: int,
     floors: Ints,
-    ages: Ints,
+    cells: Floats,
+    shift: int,
     shares: Floats,
     rows: Ints,
     levels: Ints,
@@ -136,8 +143,7 @@ def _by_expiry(
 ) -> tuple[int, int]:
     """:func:`_by_time` where the key is the expiry: also written are the first hits, and places in the table of ages.
 
-    No floor is before a time, so that their distance fits 64 bits without a sign. What a look at the table leaves above
-    its floor may still turn out to be under it.
+    No floor is before a time. What a look at the cells leaves above its floor may still turn out to be under it.
     """
     top = np.int64(floors.shape[0] - 1)
     scratch = np.empty(floors.shape[0], np.int64)
@@ -145,22 +151,21 @@ def _by_expiry(
     for row in range(start, times.shape[0]):
         if filled + floors.shape[0] > rows.shape[0]:
             return row, filled
-        longest = place(loads[row], 0, shares)
+        load, time = loads[row], times[row]
         bottom = np.int64(0)
-        while bottom <= top and not _outlives(longest, times[row], floors[bottom], ages):
+        while bottom <= top and _left(load, time, floors[bottom], cells, shift) < 1.0:
             bottom += 1
         if bottom > top:
             continue
         u = np.int64(times_plus(np.uint64(a), np.uint64(bases[row]), np.uint64(b)))
-        size = np.int64(np.floor(loads[row]))
+        size = np.int64(np.floor(_left(load, time, floors[top], cells, shift)))
         for level in range(bottom, first_hits(u, np.int64(a), size, bottom, top, scratch)):
             hit = scratch[level - bottom]
-            at = place(loads[row], hit, shares)
-            if _outlives(at, times[row], floors[level], ages):
+            if _left(load, time, floors[level], cells, shift) >= hit + 1:
                 rows[filled] = row
                 levels[filled] = level
                 hits[filled] = hit
-                places[filled] = at
+                places[filled] = place(load, hit, shares)
                 filled += 1
     return times.shape[0], filled
 
@@ -240,7 +245,7 @@ class Samples:
                 start, filled = _by_time(start, elements.times, bases, sizes, *self.hash, floors, rows, levels)
                 keys = elements.times[rows[:filled]]
             else:
-                table = self.expiry.ages, self.expiry.shares
+                table = self.expiry.cells, self.expiry.shift, self.expiry.shares
                 given = (start, elements.times, bases, loads, *self.hash, floors, *table)
                 start, filled = _by_expiry(*given, rows, levels, hits, places)
                 chosen = rows[:filled]

@@ -431,10 +431,11 @@ class DuplicateInsensitive(AnyDecay):
 
     # --- Parameters and bytes
 
-    def _usual_scale(self) -> float:
-        return (
-            1.0 if not self.fixed or isinstance(self.decay, (NoDecay, SlidingWindow)) else math.ceil(100 / self.epsilon)
-        )
+    def _usual_scale(self, max_id: int | None) -> float:
+        if not self.fixed or isinstance(self.decay, (NoDecay, SlidingWindow)):
+            return 1.0
+        most = DOMAIN if max_id is None else DOMAIN / (self.max_weight * (max_id + 1))
+        return max(1.0, math.floor(min(10_000 / self.epsilon, most * 0.99)))
 
     def _width(self) -> int:
         """How many integers the largest weight has."""

@@ -117,7 +117,7 @@ class Case:
     @property
     def open(self) -> bool:
         """Whether the decay is chosen with the question."""
-        return "backward" in self.spec.decays and not self.parameters.get("fixed")
+        return "backward" in self.spec.decays
 
     def asking(self, decay: Decay) -> Case:
         """The same case with questions that name a decay."""
