@@ -15,7 +15,7 @@ from wane._jit import DISABLED
 from wane.decay import Forward
 from wane.decay.weigh import Weighed
 from wane.errors import MergeRefused
-from wane.summaries import base, moments
+from wane.summaries import _levels, base, moments
 from wane.summaries._any_decay import AnyDecay
 from wane.summaries.base import Summary
 from wane.summaries.extrema import Extrema
@@ -160,6 +160,11 @@ BREAKS: dict[str, tuple[str, str, Break]] = {
         MOMENTS,
         "none",
         around(Moments, "_absorb", lambda absorb, mine, other: None if mine is other else absorb(mine, other)),
+    ),
+    "repetition_changes_nothing": (
+        "duplicate_insensitive",
+        "none",
+        around(_levels, "_one_each", lambda _, levels, *__: np.arange(len(levels))),
     ),
     "merge_leaves_the_other": (MOMENTS, "none", around(Moments, "_absorb", _empties_the_other)),
     "merge_refuses_mismatches": (MOMENTS, "poly(2)", around(Summary, "_identity", lambda *_: {})),

@@ -412,7 +412,7 @@ def test_an_example_in_the_manner_of_figure_1() -> None:
 
 def test_a_decay_is_its_steps_times_windows() -> None:
     """Equation (1), with the sketch's own window that holds everything in place of an exact sum, step by step."""
-    for seed in range(3 if DISABLED else 12):
+    for seed in range(2 if DISABLED else 12):
         rng = np.random.default_rng(seed)
         times = rng.integers(0, 60, 400)
         one = DuplicateInsensitive(0.3, max_weight=9, tau=20, copies=1 + 2 * (seed % 3), seed=seed)
@@ -523,8 +523,7 @@ def test_the_domain_may_be_all_of_57_bits() -> None:
 
 
 def test_without_a_level_left_the_error_names_tau() -> None:
-    one = DuplicateInsensitive(0.3, max_weight=2**40, max_id=2**16, tau=1)
-    one.update(np.zeros(2**16), np.zeros(2**16), np.full(2**16, 2.0**40), ids=np.arange(2**16))
+    one = DuplicateInsensitive(0.3, max_id=2**16, tau=1).update(np.zeros(99), np.zeros(99), ids=np.arange(99))
     one._settle()
     one._samples[0].tops[:] = 0  # chance leaves a level, nearly always
     with pytest.raises(BadParameter, match=r"no level is left .* larger tau="):
@@ -545,7 +544,9 @@ def test_without_a_level_left_the_error_names_tau() -> None:
         ({"max_weight": 1000, "max_id": 2**48}, "2\\*\\*57.*58.0 bits; lower one of them"),
         ({"max_id": -1}, "max_id must be"),
         ({"tau": 0}, "tau must be"),
-        ({"copies": 2}, "copies must be an odd number, got 2"),
+        ({"copies": 2}, "copies must be an odd number up to 999, got 2"),
+        ({"copies": 1001}, "copies must be an odd number up to 999, got 1001"),
+        ({"scale": 1e30}, r"max_weight \* scale must be from 1"),
         ({"seed": -1}, "seed must be"),
     ],
 )
@@ -599,18 +600,27 @@ def test_forged_tops_are_refused() -> None:
     assert wane.from_bytes(one.to_bytes()).to_bytes() == one.to_bytes()
 
 
-# --- The laws, with a decay fixed ahead
+# --- The laws, with a decay fixed ahead, and where levels overflow
 
 
-FIXED_CASES = [
-    Case(SPEC, wane.decay.parse(decay), {"fixed": True, "max_weight": 100, "scale": 1000, "tau": tau})
-    for decay, tau in (("exp(half_life=5m)", 1000), ("window(5m)", 3), ("none", 1000), ("backward poly(1.5)", 3))
+def case_of(decay: str, tau: int, **parameters: Any) -> Case:
+    return Case(SPEC, wane.decay.parse(decay), {"max_weight": 100, "scale": 1000, "tau": tau, **parameters})
+
+
+FURTHER_CASES = [
+    case_of("window(5m)", 3, copies=3),
+    case_of("exp(half_life=5m)", 1000, fixed=True),
+    case_of("backward poly(1.5)", 3, fixed=True),
+    case_of("none", 3, fixed=True),
 ]
-FIXED_LAWS = [(case, law) for case in FIXED_CASES for law in applicable(SPEC) if law.applies(case)]
-STRANGERS = "merge_refuses_mismatches"  # makes others under every decay, also those that cannot be fixed
+SKIPPED = {
+    "merge_refuses_mismatches",  # makes others under every decay, and not all can be fixed
+    *(["size_is_bounded"] if DISABLED else []),  # tens of thousands of rows
+}
+FURTHER_LAWS = [(case, law) for case in FURTHER_CASES for law in applicable(SPEC) if law.applies(case)]
+FURTHER_LAWS = [(case, law) for case, law in FURTHER_LAWS if law.name not in SKIPPED]
 
 
-@pytest.mark.parametrize(("case", "law"), FIXED_LAWS, ids=[f"{case}-{law.name}" for case, law in FIXED_LAWS])
-def test_laws_with_a_decay_fixed_ahead(case: Case, law: Law) -> None:
-    if law.name != STRANGERS:
-        law.verify(case, 1 if DISABLED else 2)
+@pytest.mark.parametrize(("case", "law"), FURTHER_LAWS, ids=[f"{case}-{law.name}" for case, law in FURTHER_LAWS])
+def test_laws_in_further_cases(case: Case, law: Law) -> None:
+    law.verify(case, 1 if DISABLED else 2)
