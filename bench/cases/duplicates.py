@@ -1,4 +1,4 @@
-"""Sums where rows come more than once: in bulk in each form, the questions, merging, and their error against epsilon."""
+"""Sums where rows come more than once: in bulk in each form, the questions, and merging."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class DuplicateInsensitive(AnyDecay):
     >>> both.sum(now=120), both.sum(decay="backward poly(1)", now=120) < 2
     (10.0, True)
     >>> both.selectivity(lambda v, w: v > 20, window="30s", now=120), both.quantile(0.5, now=120)
-    (0.2857142857142857, 25.0)
+    (0.2857142857142857, 19.0)
     """
 
     def __init__(
