@@ -86,7 +86,10 @@ def judge(misses: Misses, one: DuplicateInsensitive, given: Rows, decayed: np.nd
     """Ask everything under one decay, and note what is off."""
     total = decayed.sum()
     rounding = len(decayed) / one.scale + 1e-9 * total
-    misses.sums.append(abs(one.sum(**asking) - total) > EPSILON * total + rounding)
+    low, high = one.interval(**asking)
+    assert low <= one.sum(**asking) <= high
+    assert low == high or abs(high / low - (1 + EPSILON) / (1 - EPSILON)) < 1e-9
+    misses.sums.append(not low - rounding <= total <= high + rounding)
     if total <= 10 * rounding:
         return
     slack = EPSILON / 2 + rounding / total
@@ -432,6 +435,7 @@ def test_a_window_holds_ages_under_its_length() -> None:
     one = DuplicateInsensitive(0.3, max_weight=9).update([1, 2, 3], [10, 20, 30], [1, 2, 4])
     assert [one.sum(now=40, window=length) for length in (10, 10.001, 20, 20.5, 30, 31)] == [0, 4, 4, 6, 6, 7]
     assert one.sum(now=40) == 7.0
+    assert one.interval(now=40) == (7.0, 7.0)
 
 
 # --- Scale, ids, and what is refused

@@ -189,6 +189,25 @@ class DuplicateInsensitive(AnyDecay):
             return self._median([float(found.stands.sum()) for found in self._estimates(asked)])
         return self._swept(asked)
 
+    def interval(
+        self, now: Any = None, *, decay: Any = None, window: Any = None, landmark: Any = None
+    ) -> tuple[float, float]:
+        """An interval that holds the decayed sum with a probability of ``1 - delta``, but for what the scale rounds.
+
+        Where nothing was left out that the question is about, both its ends are :meth:`sum`.
+
+        Args:
+            now: When.
+            decay: The decay, if not the summary's own.
+            window: The length of a window, in place of a decay.
+            landmark: Where a forward decay measures from.
+        """
+        asked = self._asked(now, decay, window, landmark)
+        found = self.sum(now, decay=decay, window=window, landmark=landmark)
+        if all(self._level(samples, asked) == 0 for samples in self._samples):
+            return found, found
+        return found / (1 + self.epsilon), found / (1 - self.epsilon)
+
     def selectivity(
         self, where: Where, now: Any = None, *, decay: Any = None, window: Any = None, landmark: Any = None
     ) -> float:
@@ -344,42 +363,57 @@ class DuplicateInsensitive(AnyDecay):
         """What each copy says."""
         for samples in self._samples:
             if self._expiry is not None:
-                found = self._of_level(samples, asked.now)
+                found = self._of_level(samples, asked)
             else:
-                rows, counts, _, tops = self._usable(samples, asked)
-                highs = np.append(asked.now, samples.tops)[samples.levels[rows]]
-                steps = asked.weights(np.minimum(samples.elements.times[rows], highs)) - tops[samples.levels[rows]]
+                rows, counts = self._usable(samples, asked)
+                levels = samples.levels[rows]
+                highs = np.append(asked.now, samples.tops)[levels]
+                lows = self._weights_of_tops(samples, asked)[levels]
+                steps = asked.weights(np.minimum(samples.elements.times[rows], highs)) - lows
                 found = self._standing(samples, rows, counts * np.maximum(steps, 0.0))
             yield found
 
-    def _of_level(self, samples: Samples, now: int) -> Estimates:
-        """Figure 3: the lowest level that has not ejected anything which is still of use."""
+    def _of_level(self, samples: Samples, asked: Question) -> Estimates:
+        """Figure 3: one level has all that is still of use."""
         assert self._expiry is not None
-        level = self._lowest(samples.tops <= now)
-        rows = np.flatnonzero((samples.levels == level) & (samples.keys > now))
+        level = self._level(samples, asked)
+        rows = np.flatnonzero((samples.levels == level) & (samples.keys > asked.now))
         elements = samples.elements.take(rows)
         # The distance of two times fits 64 bits without a sign.
-        ages = np.uint64(now % 2**64) - elements.times.astype(np.uint64)
+        ages = np.uint64(asked.now % 2**64) - elements.times.astype(np.uint64)
         sizes = integers(self._scale.loads(elements.weights) * self._expiry.share(ages))
         levels = np.full(len(rows), level)
         return self._standing(samples, rows, samples.counts(levels, elements.ids, sizes) / _ODDS[level])
 
-    def _usable(self, samples: Samples, asked: Question) -> tuple[Ints, Floats, int, Floats]:
-        """The entries that a question needs, with what each counts for; the last level, and the weights of the tops.
+    def _usable(self, samples: Samples, asked: Question) -> tuple[Ints, Floats]:
+        """The entries that a question needs, and how many integers each of them stands for.
 
         A window that begins after a level's top, and not after that of the level below, is answered at this level
         (Theorem 4.1). A decay is a combination of all windows, and so each level serves those that are its own.
         """
-        known, tops = samples.tops != NEVER, np.zeros(LEVELS)
-        tops[known] = asked.weights(samples.tops[known])
-        last = self._lowest(tops == 0)
-        rows = np.flatnonzero(samples.levels <= last)
-        levels = samples.levels[rows]
+        levels = samples.levels
         below = np.append(asked.now, samples.tops)[levels] > samples.tops[levels]
-        rows, levels = rows[below], levels[below]
-        elements = samples.elements.take(rows)
+        rows = np.flatnonzero((levels <= self._level(samples, asked)) & below)
+        elements, levels = samples.elements.take(rows), levels[rows]
         sizes = integers(self._scale.loads(elements.weights))
-        return rows, samples.counts(levels, elements.ids, sizes) / _ODDS[levels], last, tops
+        return rows, samples.counts(levels, elements.ids, sizes) / _ODDS[levels]
+
+    def _level(self, samples: Samples, asked: Question) -> int:
+        """The lowest level that has not ejected anything which is still of use."""
+        fixed = self._expiry is not None
+        good = samples.tops <= asked.now if fixed else self._weights_of_tops(samples, asked) == 0
+        if not good.any():
+            raise BadParameter(
+                f"no level is left that has kept what this question needs: more than tau={self.tau} elements of one "
+                "time or expiry were in the sample of the highest; make the summary with a larger tau="
+            )
+        return int(np.argmax(good))
+
+    def _weights_of_tops(self, samples: Samples, asked: Question) -> Floats:
+        """What the newest element that each level has ejected would weigh."""
+        known, weights = samples.tops != NEVER, np.zeros(LEVELS)
+        weights[known] = asked.weights(samples.tops[known])
+        return weights
 
     def _standing(self, samples: Samples, rows: Ints, integers_each: Floats) -> Estimates:
         elements = samples.elements.take(rows)
@@ -403,10 +437,10 @@ class DuplicateInsensitive(AnyDecay):
 
     def _curve(self, samples: Samples, asked: Question) -> tuple[Ints, Floats]:
         """Times in ascending order, and the estimates of the windows that begin between each and the one before."""
-        rows, counts, last, _ = self._usable(samples, asked)
+        rows, counts = self._usable(samples, asked)
         levels, times = samples.levels[rows], samples.elements.times[rows]
         places, sums = [np.empty(0, np.int64)], [np.empty(0)]
-        for level in range(last, -1, -1):
+        for level in range(self._level(samples, asked), -1, -1):
             begin, end = np.searchsorted(levels, [level, level + 1])
             if begin == end:
                 continue
@@ -419,14 +453,6 @@ class DuplicateInsensitive(AnyDecay):
             places += [since[own], np.array([high])]
             sums += [totals[own], np.array([within])]
         return np.concatenate(places), np.concatenate(sums)
-
-    def _lowest(self, good: NDArray[np.bool_]) -> int:
-        if not good.any():
-            raise BadParameter(
-                f"no level is left that has kept what this question needs: more than tau={self.tau} elements of one "
-                "time or expiry were in the sample of the highest; make the summary with a larger tau="
-            )
-        return int(np.argmax(good))
 
     def _median(self, found: list[float]) -> float:
         return float(np.median(found))
