@@ -22,8 +22,8 @@ from wane.testing import Case, Law, applicable, most_failures
 from wane.times import Nanoseconds, Ticks
 
 EPSILON, DELTA = 0.2, 0.05
-SIZE = 700 if DISABLED else 3000
-SEEDS = range(4) if DISABLED else range(20)
+SIZE = 500 if DISABLED else 3000
+SEEDS = range(3) if DISABLED else range(20)
 COUNTED = backward(lambda age: 1.0 / max(age, 1.0), name="tests one over age")
 """``floor(w / (t - t_i))`` is the integral decay of the paper's Figure 1."""
 
@@ -287,7 +287,7 @@ def small(seed: int, conflicts: bool) -> list[Element]:
 @pytest.mark.parametrize("conflicts", [False, True], ids=["unique", "conflicting"])
 def test_the_state_is_that_of_the_definitions(form: str, conflicts: bool) -> None:
     age, parameters = AGES[form]
-    for seed in range(4 if DISABLED else 40):
+    for seed in range(3 if DISABLED else 25):
         given = small(seed, conflicts)
         fixed = {"fixed": True, "scale": 1} if form != "open" else {}
         made = {**parameters, **fixed, "max_weight": 11, "max_id": 999, "copies": 3, "seed": seed}
@@ -302,7 +302,7 @@ def test_any_order_any_repeats_any_merge_tree(form: str, conflicts: bool) -> Non
     """The same bytes: also where batches, merges of overlapping parts and bytes on the way alternate."""
     _, parameters = AGES[form]
     fixed = {"fixed": True, "scale": 1} if form != "open" else {}
-    for seed in range(4 if DISABLED else 30):
+    for seed in range(2 if DISABLED else 20):
         given, rng = small(seed, conflicts), np.random.default_rng(seed)
 
         def make(*elements: Element, seed: int = seed) -> DuplicateInsensitive:
@@ -364,6 +364,31 @@ def test_rows_are_what_this_object_was_given() -> None:
     assert one.merge(other).rows == 2
     assert (one.copy().rows, one.copy().dropped) == (0, {})
     assert "rows" not in repr(one)
+
+
+@pytest.mark.parametrize(
+    ("decay", "age"),
+    [
+        ("exp(half_life=10m)", lambda share: 600 * math.log2(1 / share)),
+        ("backward poly(1.5)", lambda share: share ** (-1 / 1.5) - 1),
+        ("superexp(half_life=1h)", lambda share: 3600 * math.sqrt(math.log2(1 / share))),
+        ("window(7m)", lambda _: 420),
+    ],
+)
+def test_expiry_is_found_to_the_nanosecond(decay: str, age: Any) -> None:
+    """Over spans that no table of ages covers: against the inverse of each decay, for the first integer and later."""
+    for seed in range(3 if DISABLED else 12):
+        weight = 1000.5 * (seed + 1)
+        one = DuplicateInsensitive(0.3, decay, fixed=True, max_weight=2e4, scale=8, max_id=9, seed=seed)
+        one.update([1.0], [0], [weight], ids=[seed % 10])._settle()
+        samples = one._samples[0]
+        a, b = samples.hash
+        base = (seed % 10) * one._scale.width
+        hashes = np.array([(a * (base + i) + b) % PRIME for i in range(int(weight * 8))], object)
+        assert len(samples.levels) > 5
+        for level, key in zip(samples.levels.tolist(), samples.keys.tolist(), strict=True):
+            hit = int(np.argmax(hashes < PRIME >> level))
+            assert key == pytest.approx(1e9 * age((hit + 1) / (weight * 8)), rel=1e-12, abs=2)
 
 
 # --- Figure 1
@@ -619,7 +644,7 @@ FURTHER_CASES = [
 ]
 SKIPPED = {
     "merge_refuses_mismatches",  # makes others under every decay, and not all can be fixed
-    *(["size_is_bounded"] if DISABLED else []),  # tens of thousands of rows
+    *(["size_is_bounded", "any_decay_may_be_asked"] if DISABLED else []),  # tens of thousands of rows
 }
 FURTHER_LAWS = [(case, law) for case in FURTHER_CASES for law in applicable(SPEC) if law.applies(case)]
 FURTHER_LAWS = [(case, law) for case, law in FURTHER_LAWS if law.name not in SKIPPED]
@@ -627,4 +652,4 @@ FURTHER_LAWS = [(case, law) for case, law in FURTHER_LAWS if law.name not in SKI
 
 @pytest.mark.parametrize(("case", "law"), FURTHER_LAWS, ids=[f"{case}-{law.name}" for case, law in FURTHER_LAWS])
 def test_laws_in_further_cases(case: Case, law: Law) -> None:
-    law.verify(case, 1 if DISABLED else 2)
+    law.verify(case, 1)
