@@ -58,12 +58,15 @@ class Spec:
             is another one.
         numbered: Whether rows that carry no ids are told apart by their numbers: then parts that merge need seeds of
             their own, and the class of equality is ``GUARANTEED``, whatever it is for rows with ids.
+        counts_repeats: Whether a row that comes again counts again. If not, its state says nothing of how many rows it
+            has seen, used or dropped: `rows` and `dropped` are what that very object was given, in this process.
         bounds: For given parameters, by question, how far an answer may be from the exact one, relative to the scale of
             the exact one (the decayed count, mostly). A question of a guaranteed summary is judged if it is here; None
             says that no bound holds for every stream, only with a probability, which its own tests judge.
         decays: The kinds of decay it takes: ``"forward"`` (any), ``"landmark"`` (none and landmark only),
             ``"backward"`` (while now is still open).
         weighted: Whether rows may have weights of their own, beside those that the decay gives them.
+        ordered: Whether rows must come in the order of their times.
         items: What its items are: ``"numbers"``, ``"any"``, ``"ids"``, which are whole numbers from 0, or ``"vectors"``
             of numbers, all of one length.
         parameters: Sets of parameters beside the decay that laws, benchmarks and the reference use.
@@ -89,7 +92,9 @@ class Spec:
     items: str
     undecayed: Equality | None = None
     weighted: bool = True
+    ordered: bool = False
     numbered: bool = False
+    counts_repeats: bool = True
     parameters: tuple[Mapping[str, Any], ...] = ({},)
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     bounds: Callable[[Mapping[str, Any]], Mapping[str, float | None]] = lambda _: {}

@@ -15,7 +15,8 @@ from wane._jit import DISABLED
 from wane.decay import Forward
 from wane.decay.weigh import Weighed
 from wane.errors import MergeRefused
-from wane.summaries import base, moments
+from wane.summaries import _levels, base, moments
+from wane.summaries._any_decay import AnyDecay
 from wane.summaries._sampled import Sampler
 from wane.summaries.base import Summary
 from wane.summaries.extrema import Extrema
@@ -146,6 +147,10 @@ def _guards_the_mean(_: Any, one: Moments) -> float:
     return weighted / (total + 1e-9) if total else math.nan
 
 
+def _asks_under_its_own(question: Any, one: AnyDecay, now: Any, decay: Any, *args: Any) -> Any:
+    return question(one, now, None, *args)
+
+
 MOMENTS, EXTREMA, PRIORITY = "moments", "extrema", "priority"
 BREAKS: dict[str, tuple[str, str, Break]] = {
     "merge_has_an_identity": (MOMENTS, "none", around(Moments, "_absorb", lambda *_: None)),
@@ -158,6 +163,11 @@ BREAKS: dict[str, tuple[str, str, Break]] = {
         around(Moments, "_absorb", lambda absorb, mine, other: None if mine is other else absorb(mine, other)),
     ),
     "one_seed_draws_once": (PRIORITY, "none", around(Sampler, "_meet", lambda *_: None)),
+    "repetition_changes_nothing": (
+        "duplicate_insensitive",
+        "none",
+        around(_levels, "_one_each", lambda _, levels, *__: np.arange(len(levels))),
+    ),
     "merge_leaves_the_other": (MOMENTS, "none", around(Moments, "_absorb", _empties_the_other)),
     "merge_refuses_mismatches": (MOMENTS, "poly(2)", around(Summary, "_identity", lambda *_: {})),
     "batches_do_not_matter": (EXTREMA, "none", around(Extrema, "update", _forgets_earlier_batches)),
@@ -179,6 +189,7 @@ BREAKS: dict[str, tuple[str, str, Break]] = {
     "no_weights_are_ones": (MOMENTS, "poly(2)", around(Summary, "_weigh", _weighs_twice)),
     "answers_are_right": (MOMENTS, "none", around(moments, "_chunk_sums", _textbook_variance)),
     "answers_are_right_after_merging": (MOMENTS, "exp(half_life=5m)", around(Moments, "_read", _forgets_the_exponent)),
+    "any_decay_may_be_asked": ("exphist", "none", around(AnyDecay, "_question", _asks_under_its_own)),
     "nothing_has_answers": (
         MOMENTS,
         "none",
@@ -221,7 +232,7 @@ def test_law_notices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("the law needs the compiler")
     spec = registry.lookup(summary)
     decay = sample_decays()[text]
-    case = Case(spec, decay, landmark=START if decay.needs_landmark else None)
+    case = Case(spec, decay, spec.parameters[0], landmark=START if decay.needs_landmark else None)
     LAWS[name].verify(case, 2)
     damage(monkeypatch)
     with pytest.raises(ELSE.get(name, AssertionError)):

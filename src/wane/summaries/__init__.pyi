@@ -1,6 +1,8 @@
 from .biased_reservoir import BiasedReservoir as BiasedReservoir
 from .count_min import CountMinHierarchy as CountMinHierarchy
 from .distinct import Distinct as Distinct
+from .duplicate_insensitive import DuplicateInsensitive as DuplicateInsensitive
+from .exponential_histogram import ExponentialHistogram as ExponentialHistogram
 from .extrema import Extrema as Extrema
 from .greenwald_khanna import GreenwaldKhanna as GreenwaldKhanna
 from .k_means import KMeans as KMeans
@@ -9,5 +11,6 @@ from .priority_sample import PrioritySample as PrioritySample
 from .q_digest import QDigest as QDigest
 from .reservoir import Reservoir as Reservoir
 from .space_saving import SpaceSaving as SpaceSaving
+from .wave import Wave as Wave
 from .weighted_reservoir import WeightedReservoir as WeightedReservoir
 from .with_replacement import WithReplacement as WithReplacement

@@ -76,9 +76,11 @@ class Summary(ABC):
     """
 
     SPEC: ClassVar[registry.Spec]
+    _max_weight: float = math.nextafter(LARGEST, 0.0)
+    _PAST: ClassVar[str] = "whose weight would pass 1; ask at or after it, or add historical=True"
 
     def __init__(self, decay: str | Decay = "none", landmark: Any = None, *, before: str = "error") -> None:
-        self.decay = self._forward(parse(decay))
+        self.decay: Forward = self._taken(parse(decay))
         self.landmark = None if landmark is None else instant(landmark, "landmark")
         if self.decay.needs_landmark and self.landmark is None:
             raise BadParameter(
@@ -151,9 +153,11 @@ class Summary(ABC):
                 return False
             if not -_SOON * SECOND < at < _SOON * SECOND:
                 return False
-        elif not isinstance(self.decay, NoDecay):
+        elif self._timed:
             return False
         if self._picky or (at is not None and self.landmark is not None and at < self.landmark):
+            return False
+        if self.SPEC.ordered and at is not None and self.newest is not None and at < self.newest:
             return False
         if self._waiting[1] and (self._waiting[1][-1] is None) != (at is None):
             self._settle()
@@ -192,7 +196,7 @@ class Summary(ABC):
 
     @property
     def dropped(self) -> Mapping[str, int]:
-        """How many rows were not counted, by reason: ``time``, ``value``, ``weight``, ``before_landmark``."""
+        """How many rows were not counted, by reason: ``time``, ``value``, ``id``, ``weight``, ``before_landmark``."""
         self._settle()
         return dict(self._dropped)
 
@@ -208,11 +212,12 @@ class Summary(ABC):
         self._settle()
         other._settle()
         self._absorb(other)
-        self.rows += other.rows
         if other.newest is not None:
             self.newest = other.newest if self.newest is None else max(self.newest, other.newest)
-        for reason, count in other._dropped.items():
-            self._drop(reason, count)
+        if self.SPEC.counts_repeats:
+            self.rows += other.rows
+            for reason, count in other._dropped.items():
+                self._drop(reason, count)
         return self
 
     def to_bytes(self) -> bytes:
@@ -220,7 +225,8 @@ class Summary(ABC):
         self._settle()
         writer = serde.Writer()
         writer.text(str(self.decay)).value(self.landmark).text(self.before).mapping(self._parameters())
-        writer.uint(self.rows).value(self.newest).mapping(self._dropped)
+        counts = self.SPEC.counts_repeats
+        writer.uint(self.rows if counts else 0).value(self.newest).mapping(self._dropped if counts else {})
         self._write(writer)
         return serde.pack(self.SPEC.name, self.SPEC.version, self.digest(), writer.bytes())
 
@@ -265,7 +271,8 @@ class Summary(ABC):
     def __repr__(self) -> str:
         landmark = "" if self.landmark is None else f", landmark={show(self.landmark)}"
         own = "".join(f", {name}={value!r}" for name, value in self._parameters().items() if value)
-        return f"<{type(self).__name__} decay={str(self.decay)!r}{landmark}{own}, {self.rows} rows>"
+        rows = f", {self.rows} rows" if self.SPEC.counts_repeats else ""
+        return f"<{type(self).__name__} decay={str(self.decay)!r}{landmark}{own}{rows}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as bytes."""
@@ -277,7 +284,13 @@ class Summary(ABC):
         own = {"decay": str(self.decay), "landmark": landmark, "before": self.before, **self._parameters()}
         return own | {"function of the decay": self.decay.behaviour} if self.decay.behaviour else own
 
-    def _forward(self, decay: Decay) -> Forward:
+    @property
+    def _timed(self) -> bool:
+        """Whether an item needs its time."""
+        return not isinstance(self.decay, NoDecay)
+
+    def _taken(self, decay: Decay) -> Any:
+        """The decay itself, refused where it cannot weigh items when they arrive."""
         kinds = self.SPEC.decays
         if isinstance(decay, Forward) and ("forward" in kinds or decay.flat):
             return decay
@@ -302,30 +315,9 @@ class Summary(ABC):
 
     def _now(self, now: Any, historical: bool) -> tuple[float, int]:
         """The weight that answers are divided by, ``g(now - L)``, as a double and a power of two."""
-        if now is None:
-            if isinstance(self.decay, (NoDecay, Landmark)):
-                return 1.0, 0
-            if not isinstance(self.decay, Pinned):
-                raise QueryInPast(
-                    f"this answer under {self.decay} depends on when it is asked; give now= a time, or now='latest' "
-                    "for the newest item's"
-                )
-            at = self.decay.now
-        elif isinstance(now, str) and now == "latest":
-            if self.newest is None:
-                return 1.0, 0
-            at = self.newest
-        else:
-            at = instant(now, "now")
-        if isinstance(self.decay, Pinned) and at != self.decay.now:
-            raise QueryInPast(f"{self.decay} was fixed for {show(self.decay.now)}, and now={show(at)} is another time")
-        if self.newest is not None and at < self.newest and not historical:
-            raise QueryInPast(
-                f"now={show(at)} is before the newest item, {show(self.newest)}, whose weight would pass 1; ask at or "
-                "after it, or add historical=True"
-            )
-        if self.decay.needs_landmark and self.landmark is not None and at < self.landmark:
-            raise QueryInPast(f"now={show(at)} is before the landmark {show(self.landmark)}")
+        at = self._when(now, self.decay, self.landmark, historical)
+        if at is None:
+            return 1.0, 0
         weight, exponent = self.decay.at(at, self.landmark)
         if weight == 0:
             if self.rows == 0 or self.newest == at:
@@ -333,11 +325,43 @@ class Summary(ABC):
             raise QueryInPast(f"{self.decay} gives weight 0 to now={show(at)} itself; ask after the landmark")
         return weight, exponent
 
+    def _when(self, now: Any, decay: Decay, landmark: int | None, historical: bool = False) -> int | None:
+        """The instant of a question under a decay, checked; None where the answer is the same at any."""
+        if now is None:
+            if isinstance(decay, (NoDecay, Landmark)):
+                return None
+            if not isinstance(decay, Pinned):
+                raise QueryInPast(
+                    f"this answer under {decay} depends on when it is asked; give now= a time, or now='latest' for "
+                    "the newest item's"
+                )
+            at = decay.now
+        elif isinstance(now, str) and now == "latest":
+            if self.newest is None:
+                return None
+            at = self.newest
+        else:
+            at = instant(now, "now")
+        if isinstance(decay, Pinned) and at != decay.now:
+            raise QueryInPast(f"{decay} was fixed for {show(decay.now)}, and now={show(at)} is another time")
+        if self.newest is not None and at < self.newest and not historical:
+            raise QueryInPast(f"now={show(at)} is before the newest item, {show(self.newest)}, {self._PAST}")
+        if decay.needs_landmark and landmark is not None and at < landmark:
+            raise QueryInPast(f"now={show(at)} is before the landmark {show(landmark)}")
+        return at
+
     def _drop(self, reason: str, count: int) -> None:
         if count:
             self._dropped[reason] = self._dropped.get(reason, 0) + count
 
-    def _accept(self, size: int, times: Any, weights: Any, valid: NDArray[np.bool_] | None = None) -> Batch:
+    def _accept(
+        self,
+        size: int,
+        times: Any,
+        weights: Any,
+        valid: NDArray[np.bool_] | None = None,
+        known: NDArray[np.bool_] | None = None,
+    ) -> Batch:
         """Check times and weights of a batch, count what is dropped, and note the newest time.
 
         Args:
@@ -345,6 +369,7 @@ class Summary(ABC):
             times: Their times, or None under no decay.
             weights: Their weights, or None for 1.
             valid: False where the item itself cannot be used, which is counted as ``value``.
+            known: False where its id cannot, where items have ids, which is counted as ``id``.
         """
         column = self._times(times, size)
         loads = None if weights is None else _weights(weights, size)
@@ -352,8 +377,9 @@ class Summary(ABC):
         keep: NDArray[np.bool_] | None = None
         for reason, good in (
             ("value", valid),
+            ("id", known),
             ("time", None if column is None else column.valid),
-            ("weight", None if loads is None else loads < LARGEST),
+            ("weight", None if loads is None else loads <= self._max_weight),
         ):
             if good is not None and not good.all():
                 keep = np.ones(size, np.bool_) if keep is None else keep
@@ -368,6 +394,8 @@ class Summary(ABC):
                 column, keep = self._before_landmark(column, keep, size, dropped)
                 oldest, newest = column.span() if len(column) else (0, 0)
             if len(column):
+                column, keep = self._admit(column, keep, size, dropped)
+            if len(column):
                 self._weighable(column, oldest, newest)
                 self.newest = newest if self.newest is None else max(self.newest, newest)
         for reason, count in dropped.items():
@@ -375,6 +403,12 @@ class Summary(ABC):
         accepted = size if keep is None else int(keep.sum())
         self.rows += accepted
         return Batch(column, loads if keep is None or loads is None else loads[keep], keep, accepted, (oldest, newest))
+
+    def _admit(
+        self, column: Ticks, keep: NDArray[np.bool_] | None, size: int, dropped: dict[str, int]
+    ) -> tuple[Ticks, NDArray[np.bool_] | None]:
+        """Refuse, or leave out and count, rows that a summary cannot take because of what came before them."""
+        return column, keep
 
     def _weighable(self, column: Ticks, oldest: int, newest: int) -> None:
         """Let the decay refuse a batch before any of it is counted: what it takes at both ends, it takes between."""
@@ -391,13 +425,17 @@ class Summary(ABC):
 
     def _times(self, times: Any, size: int) -> Ticks | None:
         if times is None:
-            if isinstance(self.decay, NoDecay):
+            if not self._timed:
                 return None
-            raise BadInput(f"{self.decay} weighs items by time, and no times were given; pass times=")
+            raise BadInput(f"{self._clock()} weighs items by time, and no times were given; pass times=")
         column = ticks(times)
         if len(column) != size:
             raise BadInput(f"{size} items came with {len(column)} times; give one time for each item")
         return column
+
+    def _clock(self) -> str:
+        """What needs the time of an item, for messages."""
+        return str(self.decay)
 
     def _before_landmark(
         self, column: Ticks, keep: NDArray[np.bool_] | None, size: int, dropped: dict[str, int]
@@ -473,6 +511,14 @@ def whole(value: Any, what: str, least: int) -> int:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise BadParameter(f"{what} must be a whole number of {least} or more, got {value!r}")
     return int(value)
+
+
+def share(phi: Any) -> float:
+    """Check an argument that is a share of a whole, for a quantile."""
+    good = isinstance(phi, (int, float, np.integer, np.floating)) and not isinstance(phi, bool)
+    if not (good and 0 <= phi <= 1):
+        raise BadParameter(f"phi must be a number from 0 to 1, got {phi!r}; the median is 0.5")
+    return float(phi)
 
 
 def plus(total: float, lost: float, number: float) -> tuple[float, float]:
@@ -589,5 +635,6 @@ __all__ = [
     "is_scalar",
     "ldexp",
     "plus",
+    "share",
     "whole",
 ]

@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from wane.registry import Equality, Spec
 from wane.testing import oracles
 from wane.testing.oracles import Answer
 from wane.testing.streams import START, Stream, edges, streams
-from wane.times import SECOND, Nanoseconds
+from wane.times import SECOND, Nanoseconds, Ticks
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -31,8 +31,16 @@ def _steep(age: float) -> float:
     return age * math.sqrt(age + 1.0)
 
 
+def _lorentz(age: float) -> float:
+    return 1.0 / (1.0 + age * age / 10_000.0)
+
+
 PINNED = Nanoseconds(START + 3 * 86400 * SECOND)
 """The instant that the pinned one of :func:`sample_decays` is asked at."""
+
+
+DEFAULTS = ("none", "poly(2)", "window(5m)", "pinned")
+"""Decays that summaries are tried with as the default, where the decay is chosen with the question."""
 
 
 @functools.cache
@@ -52,6 +60,7 @@ def sample_decays() -> Mapping[str, Decay]:
     )
     made = {text: decays.parse(text) for text in texts}
     made["user"] = decays.forward(_steep, name="wane.testing steep")
+    made["user backward"] = decays.backward(_lorentz, name="wane.testing lorentz")
     made["pinned"] = decays.pinned("backward poly(1.5)", now=PINNED)
     return made
 
@@ -66,6 +75,7 @@ class Case:
         parameters: Its parameters beside the decay.
         landmark: Where the decay measures from.
         ids: Whether rows are given with their ids, where a summary takes them.
+        asked: The decay that questions name, where they name one.
     """
 
     spec: Spec
@@ -73,6 +83,7 @@ class Case:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     landmark: Nanoseconds | None = None
     ids: bool = False
+    asked: Decay | None = None
 
     def make(self, *, part: int = 0, **changes: Any) -> Any:
         """An empty summary, with some of its arguments changed.
@@ -138,15 +149,44 @@ class Case:
     @property
     def untimed(self) -> bool:
         """Whether items need no times."""
-        return isinstance(self.decay, decays.NoDecay)
+        return isinstance(self.decay, decays.NoDecay) and not self.open
+
+    @property
+    def open(self) -> bool:
+        """Whether the decay is chosen with the question."""
+        return "backward" in self.spec.decays
+
+    def asking(self, decay: Decay) -> Case:
+        """The same case with questions that name a decay."""
+        return replace(self, asked=decay)
 
     def streams(self, **limits: Any) -> SearchStrategy[Stream]:
         """A strategy of streams that it takes; arguments go to :func:`wane.testing.streams`."""
-        return streams(**{**self._limits(), **limits})
+        return streams(**{**self._limits(), **limits}).map(self.fit)
 
     def edges(self, early: bool = False) -> Mapping[str, Stream]:
         """The hand-made streams that it takes, and if `early`, one that starts before the landmark."""
-        return edges(items=self.spec.items, start=self.start, until=self.until, weighted=self.weighted, early=early)
+        made = edges(items=self.spec.items, start=self.start, until=self.until, weighted=self.weighted, early=early)
+        return {name: self.fit(stream) for name, stream in made.items()}
+
+    def fit(self, stream: Stream, after: int | None = None) -> Stream:
+        """A stream as it takes it: without weights where it takes none, in order and after a time where it must be.
+
+        Args:
+            stream: The stream.
+            after: The time of the newest item that came before.
+        """
+        light = stream if self.weighted else Stream(stream.items, stream.times, None, stream.ids)
+        if not self.spec.ordered or light.times is None:
+            return light
+        times = light.times
+        least = np.iinfo(np.int64).min if after is None else -(-after // times.per_tick)
+        known = times.values if times.valid is None else np.where(times.valid, times.values, least)
+        order = np.argsort(known, kind="stable")
+        valid = None if times.valid is None else times.valid[order]
+        moved = Ticks(np.maximum(known[order], least), times.unit, valid)
+        weights = None if light.weights is None else light.weights[order]
+        return Stream(light.items[order], moved, weights, light.ids[order])
 
     def now(self, stream: Stream, later: int = 0) -> Nanoseconds:
         """A time at which to ask about a stream: `later` nanoseconds after its newest item, or the pinned one."""
@@ -161,7 +201,9 @@ class Case:
         """The answers to all questions, by name; a named sum is asked as ``total`` with its name."""
         spec = self.spec
         known = {q: getattr(summary, q)(**self.arguments(q)) for q in spec.timeless}
-        extra = {"historical": True} if historical else {}
+        extra: dict[str, Any] = {"historical": True} if historical else {}
+        if self.asked is not None:
+            extra |= {"decay": self.asked, "landmark": self.start if self.asked.needs_landmark else None}
         asked = {
             q: getattr(summary, q)(**self.arguments(q), now=now, **extra)
             for q in spec.questions
@@ -172,11 +214,11 @@ class Case:
 
     def exact(self, stream: Stream, now: int | None, *, before: str = "error") -> dict[str, Answer]:
         """The exact answers to those questions that an oracle judges, by the names that :meth:`answers` gives."""
-        rows = oracles.rows(
-            stream, self.decay, now, self.landmark, before=before, numbers=self.spec.items in ("numbers", "vectors")
-        )
-        asked = [q for q in self.spec.questions if q in oracles.ORACLES and self.tolerance(q) is not None]
-        found = {q: oracles.ORACLES[q](rows, **self.arguments(q)) for q in asked}
+        decay, start = (self.decay, self.landmark) if self.asked is None else (self.asked, self.start)
+        numbers, heaviest = self.spec.items in ("numbers", "vectors"), self.heaviest
+        rows = oracles.rows(stream, decay, now, start, before=before, numbers=numbers, heaviest=heaviest)
+        asked = [(q, self.oracle(q)) for q in self.spec.questions if self.tolerance(q) is not None]
+        found = {q: oracle(rows, **self.arguments(q)) for q, oracle in asked if oracle is not None}
         return found | {
             f"total {name}": oracles.decayed_total(rows, _expression(text)) for name, text in self._sums.items()
         }
@@ -204,7 +246,22 @@ class Case:
     @property
     def judged(self) -> bool:
         """Whether an oracle judges any question."""
-        return any(q in oracles.ORACLES and self.tolerance(q) is not None for q in self.spec.questions)
+        return any(self.oracle(q) is not None and self.tolerance(q) is not None for q in self.spec.questions)
+
+    def oracle(self, question: str) -> Callable[..., Answer] | None:
+        """The oracle of a question: the summary's own where it means something else by it, or that of the name."""
+        return oracles.ORACLES.get(f"{self.spec.name}.{question}", oracles.ORACLES.get(question))
+
+    @property
+    def heaviest(self) -> float:
+        """The largest weight that an item may have."""
+        return float(self.parameters.get("max_weight", oracles.HEAVIEST))
+
+    def seen(self, summary: Any) -> tuple[Any, ...]:
+        """What a summary says of the rows it has seen, as far as that is part of its state."""
+        if not self.spec.counts_repeats:
+            return (summary.newest,)
+        return summary.rows, summary.newest, dict(sorted(summary.dropped.items()))
 
     def require_same(self, mine: Any, theirs: Any, stream: Stream, *, ordered: bool = False) -> None:
         """Require two summaries of the same rows to be equal in their class of equality.
@@ -215,7 +272,7 @@ class Case:
             stream: The rows.
             ordered: Whether both have seen them in the same order.
         """
-        seen = [(one.rows, one.newest, dict(sorted(one.dropped.items()))) for one in (mine, theirs)]
+        seen = [self.seen(one) for one in (mine, theirs)]
         require(seen[0] == seen[1], f"rows, newest time and dropped rows are {seen[0]} one way and {seen[1]} the other")
         if self.identical(stream) or (ordered and self.replays):
             require(mine.to_bytes() == theirs.to_bytes(), f"the bytes of {mine!r} and of {theirs!r} differ")
@@ -271,11 +328,14 @@ NUMBERED = ("none",)
 
 
 def cases(spec: Spec) -> Iterator[Case]:
-    """Every set of parameters of a summary, under each of :func:`sample_decays` that it takes."""
-    ids = "ids" in inspect.signature(spec.make.update).parameters
+    """Every set of parameters of a summary, under each of :func:`sample_decays` that it takes.
+
+    A decay that is chosen with the question is only the default of what is asked; of those a few are enough.
+    """
+    ids = spec.numbered and "ids" in inspect.signature(spec.make.update).parameters
     for parameters in spec.parameters:
         for name, decay in sample_decays().items():
-            if takes(spec, decay):
+            if takes(spec, decay) and (name in DEFAULTS or "backward" not in spec.decays):
                 landmark = START if decay.needs_landmark else None
                 yield Case(spec, decay, parameters, landmark, ids)
                 if ids and name in NUMBERED:

@@ -18,6 +18,7 @@ from typing import Any
 
 from wane import decay as decays
 from wane.decay import Decay
+from wane.testing import duplicates
 from wane.testing.prefixes import PREFIX_ORACLES, Prefixes
 from wane.testing.streams import Stream
 
@@ -26,6 +27,9 @@ SECOND = 10**9
 USABLE = 2**400
 """Values and weights of this size or more are dropped and counted by every summary."""
 
+HEAVIEST = math.nextafter(2.0**400, 0.0)
+"""The largest weight that is used, unless a summary takes less."""
+
 _TINY = Decimal(2) ** -960
 """What a double may lose to underflow, beside the largest weight or value."""
 
@@ -33,8 +37,8 @@ _LEAST = Decimal(2) ** -1074
 """The least double above 0."""
 
 _HUGE = Decimal(math.ldexp(2 - 2**-52, 1023))
-_EXACT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-_LN2 = _EXACT.ln(Decimal(2))
+EXACT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_LN2 = EXACT.ln(Decimal(2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class Exact:
         """Whether an answer is right to `tolerance` of the scale."""
         if self.value.is_nan() or math.isnan(answer):
             return self.value.is_nan() and math.isnan(answer)
-        with decimal.localcontext(_EXACT):
+        with decimal.localcontext(EXACT):
             if math.isinf(answer):
                 return (self.value if answer > 0 else -self.value) > _HUGE * (1 - Decimal(tolerance))
             return abs(Decimal(answer) - self.value) <= Decimal(tolerance) * self.scale + self.floor + _LEAST
@@ -83,7 +87,7 @@ class Exact:
             return True
         if not (math.isfinite(mine) and math.isfinite(theirs)):
             return False
-        with decimal.localcontext(_EXACT):
+        with decimal.localcontext(EXACT):
             return abs(Decimal(mine) - Decimal(theirs)) <= Decimal(tolerance) * self.scale + 2 * (self.floor + _LEAST)
 
 
@@ -122,7 +126,7 @@ class Frequencies:
 
     def accepts(self, answer: Any, tolerance: float) -> bool:
         """Whether a list of items with weights and errors is right to `tolerance` of the total."""
-        with decimal.localcontext(_EXACT):
+        with decimal.localcontext(EXACT):
             slack = self.total * Decimal("1e-11") + _LEAST + self.total * _TINY
             allowed = Decimal(tolerance) * self.total + slack
             found: dict[Any, Decimal] = {}
@@ -180,7 +184,7 @@ class Quantiles:
     def _fits(self, value: float, phi: float, tolerance: float) -> bool:
         if not math.isfinite(value):
             return False
-        with decimal.localcontext(_EXACT):
+        with decimal.localcontext(EXACT):
             slack = self.total * (Decimal(tolerance) + Decimal("1e-9")) + _LEAST
             least = [row for row in self.ranks if row[0] <= Decimal(float(value))]
             at = least[-1] if least else None
@@ -218,6 +222,7 @@ def rows(
     *,
     before: str = "error",
     numbers: bool = True,
+    heaviest: float = HEAVIEST,
 ) -> list[Row]:
     """The rows that a summary must accept, with their exact weights at `now`.
 
@@ -228,16 +233,17 @@ def rows(
         landmark: The landmark.
         before: The policy for rows before the landmark.
         numbers: Whether items are numbers or vectors, so that NaN, infinities and huge ones are dropped.
+        heaviest: The largest weight that is not dropped.
     """
     loads = [1.0] * len(stream) if stream.weights is None else stream.weights.tolist()
     found = []
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         weigh = _weigher(decay, now, landmark)
         known: dict[int | None, Decimal] = {}
         for value, time, own in zip(stream.items.tolist(), stream.instants, loads, strict=True):
             lost = stream.times is not None and time is None
             parts = value if isinstance(value, list) else [value]
-            if lost or (numbers and not all(abs(part) < USABLE for part in parts)) or not own < USABLE:
+            if lost or (numbers and not all(abs(part) < USABLE for part in parts)) or not own <= heaviest:
                 continue
             at: int | None = time
             if at is not None and landmark is not None and at < landmark:
@@ -254,7 +260,7 @@ def rows(
 
 def decayed_count(given: Rows) -> Exact:
     """``C``, the sum of weights (Definition 5)."""
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         weight = _sum(row.weight for row in given)
         return Exact(weight, weight, _TINY * _heaviest(given))
 
@@ -266,7 +272,7 @@ def decayed_sum(given: Rows) -> Exact:
 
 def decayed_mean(given: Rows) -> Exact:
     """``A = S / C`` (Definition 5); an error refers to the mean magnitude."""
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         found = _mean(given)
         return Exact(Decimal("NaN")) if found is None else Exact(*found, _TINY * _largest(given))
 
@@ -277,7 +283,7 @@ def decayed_var(given: Rows) -> Exact:
     What doubles can give depends on how well they know the mean: with `M` the mean magnitude, and the mean off by some
     ulps `d` of it, `V` is off by ``2 d sqrt(V) + d^2``. So an error refers to ``V + M sqrt(V) + M^2 / 2^50``.
     """
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         found = _mean(given)
         if found is None:
             return Exact(Decimal("NaN"))
@@ -289,7 +295,7 @@ def decayed_var(given: Rows) -> Exact:
 
 def decayed_total(given: Rows, of: Callable[[Decimal], Decimal]) -> Exact:
     """The decayed sum of an expression of the value (Theorem 1), without the rows where it is no usable number."""
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         parts = [(row.weight, part) for row in given if abs(part := of(Decimal(row.value))) < USABLE]
         value = _sum(weight * part for weight, part in parts)
         scale = _sum(weight * abs(part) for weight, part in parts)
@@ -340,7 +346,7 @@ def decayed_quantile(given: Rows, phi: float) -> Quantiles:
 
 def decayed_quantiles(given: Rows, phis: Sequence[float]) -> Quantiles:
     """The same for several."""
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         weights: dict[Decimal, Decimal] = {}
         for row in given:
             weights[Decimal(row.value)] = weights.get(Decimal(row.value), Decimal(0)) + row.weight
@@ -353,21 +359,21 @@ def decayed_quantiles(given: Rows, phis: Sequence[float]) -> Quantiles:
 
 def decayed_rank(given: Rows, value: float) -> Exact:
     """``r_v``, the weight of values up to one (Definition 8); an error refers to all weight."""
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         weight = _sum(row.weight for row in given if row.value <= value)
         return Exact(weight, _sum(row.weight for row in given), _TINY * _heaviest(given))
 
 
 def decayed_cdf(given: Rows, value: float) -> Exact:
     """The rank of a value as a share of all weight."""
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         rank = decayed_rank(given, value)
         return Exact(rank.value / rank.scale, Decimal(1), _TINY) if rank.scale else Exact(Decimal("NaN"))
 
 
 def decayed_histogram(given: Rows, edges: Sequence[float]) -> Counts:
     """The weight of values above each edge and up to the next."""
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         ranks = [decayed_rank(given, edge) for edge in edges]
         bins = itertools.pairwise(ranks)
         return Counts(tuple(Exact(b.value - a.value, a.scale, 2 * a.floor) for a, b in bins))
@@ -375,7 +381,7 @@ def decayed_histogram(given: Rows, edges: Sequence[float]) -> Counts:
 
 def distinct_weight(given: Rows) -> Exact:
     """``D``, the sum over distinct items of their largest weight (Definition 9)."""
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         most: dict[Any, Decimal] = {}
         for row in given:
             most[row.value] = max(most.get(row.value, Decimal(0)), row.weight)
@@ -403,13 +409,14 @@ ORACLES: Mapping[str, Callable[..., Answer]] = {
     "histogram": decayed_histogram,
     "distinct": distinct_weight,
     **PREFIX_ORACLES,
+    **duplicates.ORACLES,
 }
 """The exact answer to each question, from rows with their weights and the question's arguments; ``total`` takes the
 expression too."""
 
 
 def _frequencies(given: Rows, **asked: Any) -> Frequencies:
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         weights: dict[Any, Decimal] = {}
         for row in given:
             weights[row.value] = weights.get(row.value, Decimal(0)) + row.weight
@@ -440,7 +447,7 @@ def _largest(given: Rows) -> Decimal:
 def _extreme(given: Rows, choose: Callable[[Iterable[Decimal]], Decimal]) -> Exact:
     if not given:
         return Exact(Decimal("NaN"))
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         value = choose([row.weight * Decimal(row.value) for row in given])
         return Exact(value, abs(value))
 
@@ -452,7 +459,7 @@ def _choice(given: Rows, side: int) -> Choice:
     """
     if not given:
         return Choice(frozenset())
-    with decimal.localcontext(_EXACT):
+    with decimal.localcontext(EXACT):
         products = [side * row.weight * Decimal(row.value) for row in given]
         best = max(products)
         slack = abs(best) * Decimal("1e-12")
