@@ -144,7 +144,7 @@ class Summary(ABC):
             at is not None and self.landmark is not None and at < self.landmark
         ):
             return False
-        if self.SPEC.ordered and at is not None and self.newest is not None and at < self.newest:
+        if at is not None and self._too_late(at):
             return False
         if self._waiting[1] and (self._waiting[1][-1] is None) != (at is None):
             self._settle()
@@ -378,6 +378,10 @@ class Summary(ABC):
     ) -> tuple[Ticks, NDArray[np.bool_] | None]:
         """Refuse, or leave out and count, rows that a summary cannot take because of what came before them."""
         return column, keep
+
+    def _too_late(self, at: int) -> bool:
+        """Whether one item is surely for :meth:`_admit` to judge."""
+        return False
 
     def _weighable(self, unit: str, oldest: int, newest: int) -> None:
         """Let the decay refuse a batch before any of it is counted: what it takes at both ends, it takes between."""
