@@ -123,6 +123,10 @@ class Summary(ABC):
     def _absorb(self, other: Self) -> None:
         """Merge the state of `other`, which has the same parameters."""
 
+    def _scale(self, factor: float, exponent: int) -> None:
+        """Multiply the weight of everything by ``factor * 2**exponent``, the factor above 0 and about 1."""
+        raise Unsupported(f"the weights in a {type(self).__name__} cannot be scaled; use one of sums or of counters")
+
     def _wait(self, item: Any, time: Any) -> bool:
         """Let one item without a weight wait for company; False where it must go the way of a column at once."""
         at: int | None = None

@@ -65,7 +65,7 @@ CAPABILITIES: Mapping[str, Callable[[Case], bool]] = {
     "landmark-free": lambda case: not case.decay.needs_landmark and case.until is None and case.sure,
     "movable": lambda case: case.until is None and case.sure,
     "open": lambda case: case.until is None,
-    "any decay": lambda case: case.open and case.until is None,
+    "any decay": lambda case: "backward" in case.spec.decays and case.until is None,
     "compiler": lambda _: not DISABLED,
 }
 """What a law may need of a case, by name."""
