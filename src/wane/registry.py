@@ -64,7 +64,7 @@ class Spec:
             the exact one (the decayed count, mostly). A question of a guaranteed summary is judged if it is here; None
             says that no bound holds for every stream, only with a probability, which its own tests judge.
         decays: The kinds of decay it takes: ``"forward"`` (any), ``"landmark"`` (none and landmark only),
-            ``"backward"`` (while now is still open).
+            ``"backward"`` (while now is still open), ``"smooth"`` (backward ones that fall ever more slowly).
         weighted: Whether rows may have weights of their own, beside those that the decay gives them.
         ordered: Whether rows must come in the order of their times.
         items: What its items are: ``"numbers"``, ``"any"``, ``"ids"``, which are whole numbers from 0, or ``"vectors"``

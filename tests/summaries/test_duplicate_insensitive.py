@@ -219,7 +219,7 @@ class Element(NamedTuple):
 def by_hand(elements: set[Element], one: DuplicateInsensitive, copy: int, age: Any) -> list[tuple[int, set[Element]]]:
     """The top and the sample of each level, from their definitions; `age` gives what is left of a weight at an age."""
     a, b = one._samples[copy].hash
-    width = one._scale.width
+    width = one._rounding.width
     newest = max(element.time for element in elements)
     found = []
     for level in range(58):
@@ -383,7 +383,7 @@ def test_expiry_is_found_to_the_nanosecond(decay: str, age: Any) -> None:
         one.update([1.0], [0], [weight], ids=[seed % 10])._settle()
         samples = one._samples[0]
         a, b = samples.hash
-        base = (seed % 10) * one._scale.width
+        base = (seed % 10) * one._rounding.width
         hashes = np.array([(a * (base + i) + b) % PRIME for i in range(int(weight * 8))], object)
         assert len(samples.levels) > 5
         for level, key in zip(samples.levels.tolist(), samples.keys.tolist(), strict=True):

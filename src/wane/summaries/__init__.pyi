@@ -9,7 +9,9 @@ from .k_means import KMeans as KMeans
 from .moments import Moments as Moments
 from .priority_sample import PrioritySample as PrioritySample
 from .q_digest import QDigest as QDigest
+from .range_sketch import RangeSketch as RangeSketch
 from .reservoir import Reservoir as Reservoir
+from .smooth_ladder import SmoothLadder as SmoothLadder
 from .space_saving import SpaceSaving as SpaceSaving
 from .wave import Wave as Wave
 from .weighted_reservoir import WeightedReservoir as WeightedReservoir

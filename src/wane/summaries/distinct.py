@@ -23,6 +23,7 @@ from wane.decay import Decay
 from wane.items import Items
 from wane.registry import Equality, Spec
 from wane.summaries._bottom import UNIFORM, Bottom, Interval
+from wane.summaries._candidates import normal
 from wane.summaries.base import Batch, Summary, fraction, ldexp, whole
 
 
@@ -100,6 +101,12 @@ class Distinct(Summary):
 
     def _add_rows(self, given: Items, batch: Batch) -> None:
         self._bottom.feed(self.decay, self.landmark, batch, given.hash, given.take)
+
+    def _scale(self, factor: float, exponent: int) -> None:
+        self._settle()
+        before, self._bottom = self._bottom, Bottom(self._bottom.k, UNIFORM)
+        weights = normal(before.weights.mantissas * factor, before.weights.exponents + exponent)
+        self._bottom.add(before.hashes, weights, lambda rows: before.items[rows])
 
     def _absorb(self, other: Self) -> None:
         theirs = other._bottom

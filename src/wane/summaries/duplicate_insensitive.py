@@ -149,10 +149,10 @@ class DuplicateInsensitive(AnyDecay):
             raise BadParameter(f"copies must be an odd number up to {_MOST_COPIES}, got {copies!r}: it has a middle")
         self.seed = whole(seed, "seed", 0)
         self._max_weight = self.max_weight
-        self._scale = Scale(self.scale, width)
+        self._rounding = Scale(self.scale, width)
         self._expiry = Expiry(self._backward(), width) if self.fixed else None
         self._samples = [
-            Samples(chosen(self.seed, copy), self.tau, self._scale, self._expiry) for copy in range(self.copies)
+            Samples(chosen(self.seed, copy), self.tau, self._rounding, self._expiry) for copy in range(self.copies)
         ]
         self._queue: list[Elements] = []
 
@@ -304,7 +304,7 @@ class DuplicateInsensitive(AnyDecay):
             columns = (hash_column(column, self.seed) for column in (values, times, weights))
             ids = self._folded(combine(*columns))
         elements = Elements(times, ids, values, weights)
-        there = self._scale.loads(weights) >= 1
+        there = self._rounding.loads(weights) >= 1
         self._queue.append(elements if there.all() else elements.take(there))
         if sum(len(waiting.ids) for waiting in self._queue) >= _TOGETHER:
             self._flush()
@@ -383,7 +383,7 @@ class DuplicateInsensitive(AnyDecay):
         elements = samples.elements.take(rows)
         # The distance of two times fits 64 bits without a sign.
         ages = np.uint64(asked.now % 2**64) - elements.times.astype(np.uint64)
-        sizes = integers(self._scale.loads(elements.weights) * self._expiry.share(ages))
+        sizes = integers(self._rounding.loads(elements.weights) * self._expiry.share(ages))
         levels = np.full(len(rows), level)
         return self._standing(samples, rows, samples.counts(levels, elements.ids, sizes) / _ODDS[level])
 
@@ -397,7 +397,7 @@ class DuplicateInsensitive(AnyDecay):
         below = np.append(asked.now, samples.tops)[levels] > samples.tops[levels]
         rows = np.flatnonzero((levels <= self._level(samples, asked)) & below)
         elements, levels = samples.elements.take(rows), levels[rows]
-        sizes = integers(self._scale.loads(elements.weights))
+        sizes = integers(self._rounding.loads(elements.weights))
         return rows, samples.counts(levels, elements.ids, sizes) / _ODDS[levels]
 
     def _level(self, samples: Samples, asked: Question) -> int:
@@ -514,7 +514,7 @@ class DuplicateInsensitive(AnyDecay):
         newest = NEVER if self.newest is None else self.newest
         inside = (abs(times) < FARTHEST) & (times <= newest) & (ids >= 0) & (ids <= self.max_id)
         usable = (abs(values) < LARGEST) & ~((values == 0) & np.signbit(values)) & (weights <= self.max_weight)
-        if not (inside & usable & (self._scale.loads(weights) >= 1)).all():
+        if not (inside & usable & (self._rounding.loads(weights) >= 1)).all():
             raise CorruptState("an element in the state is outside its bounds")
         known = tops != NEVER
         past = (tops <= newest) if self._expiry is None else (tops > newest)
