@@ -1,0 +1,9 @@
+from .aba import ABA as ABA
+from .daba import DABA as DABA
+from .daba_cached import DABACached as DABACached
+from .daba_lite import DABALite as DABALite
+from .reactive import Reactive as Reactive
+from .recalc import Recalc as Recalc
+from .subtract_on_evict import SubtractOnEvict as SubtractOnEvict
+from .two_stacks import TwoStacks as TwoStacks
+from .two_stacks_lite import TwoStacksLite as TwoStacksLite
