@@ -34,6 +34,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +96,10 @@ class Inline:
     def _compile(self, fuse: bool, counted: bool) -> Any:
         import numba
 
-        only_kernels = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # call it: it may take what Python cannot
-        return numba.njit(_bind(self.py_func, fuse, counted), **_options(fuse, counted=counted), **only_kernels)
+        options = _options(fuse, counted=counted)
+        # Only kernels call it, and it may take what Python cannot give.
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        return numba.njit(_bind(self.py_func, fuse, counted), **options)
 
 
 class _BitCast(Inline):
@@ -232,8 +235,12 @@ class Step:
     """
 
     def __init__(self, py_func: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, py_func)
         self.py_func = py_func
+        self.__doc__ = py_func.__doc__
+
+    def __call__(self, *given: Any) -> Any:
+        """Stands where one text calls another; only what is closed can be called."""
+        raise NotImplementedError(self.py_func.__qualname__)
 
     def closed(self, given: Mapping[str, Any]) -> Callable[..., Any]:
         """The text as a Python function, its open names and those of the steps it calls given."""
@@ -322,21 +329,21 @@ class _Cells(Inline):
         self.name = str(cell)
 
     def _compile(self, fuse: bool, counted: bool) -> Any:
-        from numba.core import cgutils
         from numba.core import types as nb
         from numba.extending import intrinsic
-        from numba.np.arrayobj import make_array, populate_array
 
+        cgutils: Any = import_module("numba.core.cgutils")
+        arrays: Any = import_module("numba.np.arrayobj")
         column = nb.Array(self.cell, 1, "C")
 
         def view(typing: Any, store: Any) -> Any:  # noqa: ARG001 -- numba reads the parameters' names
             def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-                given = make_array(sig.args[0])(context, builder, args[0])
-                made = make_array(column)(context, builder)
+                given = arrays.make_array(sig.args[0])(context, builder, args[0])
+                made = arrays.make_array(column)(context, builder)
                 size = context.get_abi_sizeof(context.get_data_type(self.cell))
                 each = context.get_constant(nb.intp, size)
                 (length,) = cgutils.unpack_tuple(builder, given.shape, 1)
-                populate_array(
+                arrays.populate_array(
                     made,
                     data=builder.bitcast(given.data, made.data.type),
                     shape=cgutils.pack_array(builder, [builder.sdiv(length, each)]),
@@ -366,8 +373,8 @@ def layouts(lift: Any, combine: Any, lower: Any, identity: Any, item: str) -> tu
 
 
 def _layouts(lift: Any, combine: Any, lower: Any, identity: Any, item: str, counted: bool) -> tuple[Layout, Layout]:
-    import numba
-    from numba.core.registry import cpu_target
+    numba: Any = import_module("numba")
+    unify = import_module("numba.core.registry").cpu_target.typing_context.unify_types
 
     def result(func: Any, *given: Any) -> Any:
         made = helper(func).compiled(True, counted)
@@ -375,7 +382,7 @@ def _layouts(lift: Any, combine: Any, lower: Any, identity: Any, item: str, coun
         return made.overloads[given].signature.return_type
 
     def both(first: Any, second: Any) -> Any:
-        found = cpu_target.typing_context.unify_types(first, second)
+        found = unify(first, second)
         if found is None:
             raise TypeError(f"aggregates are {first} here and {second} there")
         return found
@@ -401,11 +408,11 @@ def _layout(cell: Any, width: int, counted: bool) -> Layout:
 
 
 def _dtype(cell: Any) -> np.dtype[Any]:
-    from numba.core import types as nb
+    nb: Any = import_module("numba.core.types")
     from numba.np.numpy_support import as_dtype
 
     if isinstance(cell, nb.BaseTuple):
-        return np.dtype([(f"f{i}", _dtype(part)) for i, part in enumerate(cell)], align=True)
+        return np.dtype([(f"f{i}", _dtype(part)) for i, part in enumerate(cell.types)], align=True)
     if isinstance(cell, nb.Literal):
         return _dtype(cell.literal_type)
     return np.dtype(as_dtype(cell.dtype if isinstance(cell, nb.Array) else cell))
@@ -415,12 +422,13 @@ class _Cycles(Inline):
     """Reads the processor's counter of cycles."""
 
     def _compile(self, fuse: bool, counted: bool) -> Any:
-        from llvmlite import ir
         from numba.core import types as nb
         from numba.extending import intrinsic
 
+        ir: Any = import_module("llvmlite.ir")
+
         def read(typing: Any) -> Any:  # noqa: ARG001 -- numba reads the parameters' names
-            def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
                 counter = ir.FunctionType(ir.IntType(64), [])
                 return builder.call(builder.module.declare_intrinsic("llvm.readcyclecounter", fnty=counter), [])
 
@@ -578,7 +586,7 @@ def _names(code: types.CodeType) -> set[str]:
 
 
 def _options(fuse: bool, reorder: bool = False, counted: bool = True) -> dict[str, Any]:
-    """What the compiler may do; code that allocates nothing need not count who refers to an array, which is not free."""
+    """What the compiler may do; code that allocates nothing need not count references to arrays, which costs."""
     flags = {name for name, wanted in (("contract", fuse), ("reassoc", reorder)) if wanted}
     options = {"nogil": True, "error_model": "numpy", "fastmath": flags or False}
     return options if counted else {**options, "_nrt": False}

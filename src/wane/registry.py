@@ -126,7 +126,7 @@ class MonoidSpec(Card):
     def __post_init__(self) -> None:
         unknown = self.has - set(CAPABILITIES)
         if unknown:
-            raise BadParameter(f"{self.name} claims to be {unknown.pop()!r}; there are {', '.join(CAPABILITIES)}")
+            raise BadParameter(f"{self.name} claims to be {min(unknown)!r}; there are {', '.join(CAPABILITIES)}")
 
 
 CAPABILITIES: Mapping[str, str] = {

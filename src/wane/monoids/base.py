@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wane import registry
-from wane._jit import DISABLED, PLAIN, Inline, Layout, layouts, why_not
+from wane._jit import DISABLED, PLAIN, Layout, layouts, why_not
 from wane.errors import BadParameter, Unsupported
 
 SAMPLES = (1.0, 2.5, 4.0, 2.5)
@@ -36,7 +36,6 @@ class Monoid:
         lower: From an aggregate to an answer.
         identity: The aggregate of nothing.
         inverse: Where there is one, what takes an aggregate out again: ``combine(a, b)`` with ``inverse(a)`` is `b`.
-        label: What messages call it.
     """
 
     SPEC: ClassVar[registry.MonoidSpec]
@@ -53,6 +52,7 @@ class Monoid:
 
     @property
     def label(self) -> str:
+        """What messages call it."""
         return self.SPEC.name
 
     @property
@@ -171,8 +171,8 @@ def monoid(
     4.0
     >>> monoid(lift=float, combine=max, lower=float, identity=2.0)
     Traceback (most recent call last):
-    wane.errors.BadParameter: identity must change nothing, and custom combines 2.0 with 1.0 to 2.0; give the aggregate \
-of no items
+    wane.errors.BadParameter: identity must change nothing, and custom combines 2.0 with 1.0 to 2.0; give the \
+aggregate of no items
     """
     for what, func in (("lift", lift), ("combine", combine), ("lower", lower), ("inverse", inverse)):
         if not callable(func) and not (what == "inverse" and func is None):
@@ -182,6 +182,15 @@ of no items
     made = Custom(lift, combine, lower, identity, inverse, has, name)
     made.unchecked = not check(made, SAMPLES if samples is None else samples, given=samples is not None)
     return made
+
+
+def of_aggregates(monoid: Monoid) -> Monoid:
+    """The same operator over aggregates that are lifted already, for windows made of windows."""
+    return Custom(_itself, monoid.combine, _itself, monoid.identity, monoid.inverse, monoid.has, monoid.label)
+
+
+def _itself(aggregate: Any) -> Any:
+    return aggregate
 
 
 def check(monoid: Monoid, samples: Iterable[Any], given: bool = True) -> bool:
@@ -199,25 +208,29 @@ def check(monoid: Monoid, samples: Iterable[Any], given: bool = True) -> bool:
         except Exception:  # a user's function may refuse numbers in any way
             if given:
                 raise
-    combine, nothing = monoid.combine, monoid.identity
-
-    def same(rule: str, mine: Any, theirs: Any, remedy: str) -> None:
-        if not alike(mine, theirs):
-            raise BadParameter(f"{rule} to {mine!r}; {remedy}")
-
+    combine, nothing, label = monoid.combine, monoid.identity, monoid.label
     for one in lifted:
         for pair in ((nothing, one), (one, nothing)):
-            rule = f"identity must change nothing, and {monoid.label} combines {pair[0]!r} with {pair[1]!r}"
-            same(rule, combine(*pair), one, "give the aggregate of no items")
+            if not alike(got := combine(*pair), one):
+                raise BadParameter(
+                    f"identity must change nothing, and {label} combines {pair[0]!r} with {pair[1]!r} to {got!r}; give "
+                    "the aggregate of no items"
+                )
     for a, b, c in zip(lifted, lifted[1:], lifted[2:], strict=False):
-        rule = f"combine must be associative, and {monoid.label} makes of {a!r}, {b!r}, {c!r} {combine(a, combine(b, c))!r} "
-        same(f"{rule}from the right and, from the left, combines them", combine(combine(a, b), c), combine(a, combine(b, c)), "keep what it takes in the aggregate, and divide in lower")
-        if "commutative" in monoid.has:
-            same(f"{monoid.label} is said to be commutative, and combines {a!r} with {b!r}", combine(a, b), combine(b, a), "leave out commutative=")
-        if "idempotent" in monoid.has:
-            same(f"{monoid.label} is said to be idempotent, and combines {a!r} with itself", combine(a, a), a, "leave out idempotent=")
-        if monoid.inverse is not None:
-            same(f"inverse must take out what was there, and {monoid.label} takes {a!r} out of {combine(a, b)!r}", combine(combine(a, b), monoid.inverse(a)), b, "give the inverse, or leave it out")
+        ab, bc = combine(a, b), combine(b, c)
+        if not alike(left := combine(ab, c), right := combine(a, bc)):
+            raise BadParameter(
+                f"combine must be associative, and {label} makes of {a!r}, {b!r} and {c!r} {left!r} from the left and "
+                f"{right!r} from the right; carry what it takes, such as sum and count, and divide in lower"
+            )
+        if "commutative" in monoid.has and not alike(ab, ba := combine(b, a)):
+            raise BadParameter(f"{label} is said to be commutative, and {a!r} and {b!r} give {ab!r} or {ba!r}")
+        if "idempotent" in monoid.has and not alike(aa := combine(a, a), a):
+            raise BadParameter(f"{label} is said to be idempotent, and {a!r} with itself gives {aa!r}")
+        if monoid.inverse is not None and not alike(got := combine(ab, monoid.inverse(a)), b):
+            raise BadParameter(
+                f"inverse must leave {b!r} where {a!r} is taken out of {ab!r}, and {label} leaves {got!r}"
+            )
     return bool(lifted)
 
 
@@ -282,5 +295,3 @@ def require(monoid: Monoid, needs: frozenset[str], who: str, instead: str) -> No
 
 
 PAPER = "Constant-Time Sliding Window Aggregation (IBM Research Report)"
-
-__all__ = ["PAPER", "SAMPLES", "Custom", "Inline", "Monoid", "alike", "check", "monoid", "monoid_of", "require"]

@@ -50,7 +50,7 @@ class Bloom(Monoid):
     (True, False)
     """
 
-    def __init__(self, bits: int = 2**14, hashes: int = 4, seed: int = 0) -> None:
+    def __init__(self, bits: Any = 2**14, hashes: Any = 4, seed: int = 0) -> None:
         if not isinstance(bits, int) or bits < 64 or bits % 64:
             raise BadParameter(f"bits must be a multiple of 64, got {bits!r}; 2**14 keeps a thousand items apart")
         if not isinstance(hashes, int) or not 1 <= hashes <= 64:
@@ -63,7 +63,8 @@ class Bloom(Monoid):
     @staticmethod
     def combine(a: Words, b: Words) -> Words:
         """All bits of both."""
-        return a | b
+        both: Words = a | b
+        return both
 
     def places(self, item: Any) -> list[int]:
         """The bits that an item sets: double hashing, with an odd step."""
@@ -72,7 +73,7 @@ class Bloom(Monoid):
         return [(hashed + i * step) % self.bits for i in range(self.hashes)]
 
     def _lift(self, item: Any) -> Words:
-        words = np.zeros_like(self.identity)
+        words: Words = np.zeros_like(self.identity)
         for place in self.places(item):
             words[place >> 6] |= np.uint64(1 << (place & 63))
         return words

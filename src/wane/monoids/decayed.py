@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wane.decay import Decay, Exponential, NoDecay, Poly, Polynomial, parse
 from wane.errors import BadDecay, BadParameter
-from wane.monoids.base import PAPER, Monoid
+from wane.monoids.base import Monoid
 from wane.registry import MonoidSpec
 from wane.times import SECOND, duration, instant, show_duration
 
@@ -61,11 +61,13 @@ whole degree do weights from a landmark that moves follow from a few sums; use o
         if coefficients is None:
             rate = 0.0 if isinstance(self.decay, NoDecay) else _rate(self.decay)
             self.identity: Any = (0.0, 0.0, -math.inf)
-            self.compiled_lift, self.combine, self.lower = _fade(rate, answer)
+            functions = _fade(rate, answer)
         else:
             self.identity = np.zeros(2 + 2 * len(coefficients))
             length = math.nan if self.window is None else self.window / SECOND
-            self.compiled_lift, self.combine, self.lower = _powers(coefficients, length, answer)
+            functions = _powers(coefficients, length, answer)
+        self._lift_seconds, self.combine, self.lower = functions
+        self.compiled_lift = self._lift_seconds
         self.lift = self._lift
 
     def _lift(self, item: tuple[float, Any]) -> Any:
@@ -74,7 +76,7 @@ whole degree do weights from a landmark that moves follow from a few sums; use o
         at = instant(time)
         if self._origin is None:
             self._origin = at
-        return self.compiled_lift((float(value), (at - self._origin) / SECOND))
+        return self._lift_seconds((float(value), (at - self._origin) / SECOND))
 
     def over(self, window: int) -> Decayed:
         """The same with the landmark this many nanoseconds before the newest item, unless it was given."""
@@ -112,7 +114,9 @@ def _coefficients(decay: Decay) -> tuple[float, ...] | None:
     else:
         return None
     if len(found) - 1 > MOST:
-        raise BadDecay(f"a window takes polynomials of degree {MOST} at most, got {decay}; higher powers lose all digits")
+        raise BadDecay(
+            f"a window takes polynomials of degree {MOST} at most, got {decay}; higher powers lose all digits"
+        )
     return found
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wane._jit import PLAIN, Layout, Step, kernel, step
 from wane.errors import BadInput, BadParameter, BadTime, Unsupported
-from wane.monoids.base import Monoid, monoid_of, require
+from wane.monoids.base import Monoid, check, monoid_of, require
 from wane.monoids.decayed import Decayed
 from wane.monoids.product import Product
 from wane.summaries.base import column_of
@@ -71,6 +71,9 @@ def roll(
     if duration is not None and column is None:
         raise BadTime("a duration is measured in times, and none were given; give times=, or rows=")
     source = _Source(values, column)
+    for monoid in aggs.values():
+        if monoid.unchecked:
+            check(monoid, source.column(monoid.items)[:1])
     chosen = None if algorithm is None else _algorithm(algorithm)
     tasks = []
     for key, length in lengths.items():
@@ -97,7 +100,9 @@ class _Source:
         self.given = values
         self.times = times
         self._columns: dict[str, Any] = {}
-        if not (hasattr(values, "__len__") or hasattr(values, "__arrow_c_stream__")) or isinstance(values, (str, bytes)):
+        if not (hasattr(values, "__len__") or hasattr(values, "__arrow_c_stream__")) or isinstance(
+            values, (str, bytes)
+        ):
             raise BadInput(f"values must be a column, got {values!r:.60}; give an array or a list")
         self._size = len(values) if hasattr(values, "__len__") else len(self.column("numbers"))
         if times is not None and len(times) != self._size:
@@ -228,17 +233,12 @@ def _plan(monoid: Monoid, algorithm: type[Queue] | None) -> _Plan:
 # --- The loops. Their open names: a monoid's functions, an algorithm's steps, and how columns of aggregates are read.
 
 
-def lift(item: Any) -> Any:
-    """Stands for the monoid's way in."""
+def lift(*given: Any) -> Any:
+    """Stands for the monoid's way in; the others for its way out, and for what the loops are closed with."""
     raise NotImplementedError
 
 
-def lower(a: Any) -> Any:
-    """Stands for the monoid's way out."""
-    raise NotImplementedError
-
-
-element = insert = evict = query = split = cells = answer_cells = lift
+lower = element = insert = evict = query = split = cells = answer_cells = lift
 
 
 @step
@@ -426,7 +426,9 @@ def _in_order(column: Ticks) -> Ticks:
     if len(column):
         low, high = column.span()
         if high - low >= 2**63 * column.per_tick:
-            raise BadTime(f"times from {show(low)} to {show(high)} are further apart than 64 bits of {column.unit} hold")
+            raise BadTime(
+                f"times from {show(low)} to {show(high)} are further apart than 64 bits of {column.unit} hold"
+            )
         row = int(_goes_back(column.values))
         if row:
             before, after = (show(int(column.values[at]) * column.per_tick) for at in (row - 1, row))

@@ -47,7 +47,7 @@ def evict(p: Any, sums: Any, rings: Any) -> None:
 @step
 def query(p: Any, sums: Any, rings: Any) -> Any:
     """Combine both ends, unless nothing has changed."""
-    vals, aggs = rings
+    _, aggs = rings
     if p[VALID] == 0:
         front = aggs[p[F] & p[MASK]] if p[F] != p[B] else identity
         sums[0] = combine(front, aggs[(p[E] - 1) & p[MASK]] if p[B] != p[E] else identity)

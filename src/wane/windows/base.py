@@ -57,8 +57,6 @@ class Window:
     SPEC: ClassVar[WindowSpec]
 
     monoid: Monoid
-    evict: Callable[[], None]
-    """Take out the oldest item."""
 
     def __init__(self, monoid: Any, *, rows: int | None = None, duration: Any = None) -> None:
         self.monoid = monoid_of(monoid)
@@ -77,6 +75,10 @@ class Window:
         """Put an item at the end; with its time where the window has a duration."""
         raise NotImplementedError
 
+    def evict(self) -> None:
+        """Take out the oldest item."""
+        raise NotImplementedError
+
     def query(self, now: Any = None) -> Any:
         """The aggregate over all items, lowered; where the window has a duration, of those that are left at `now`."""
         raise NotImplementedError
@@ -91,20 +93,22 @@ class Window:
 
     def _try_first(self) -> None:
         """Try a user's identity on the first item, since no sample could be lifted."""
-        insert = self.insert
+        insert, tried = self.insert, False
 
-        def first(item: Any) -> None:
-            check(self.monoid, [item])
-            self._replace(insert=insert)
-            insert(item)
+        def try_and_insert(item: Any, *time: Any, **named: Any) -> None:
+            nonlocal tried
+            if not tried:
+                check(self.monoid, [item])
+                tried = True
+            insert(item, *time, **named)
 
-        self._replace(insert=first)
+        self._replace(insert=try_and_insert)
 
     def _replace(self, **methods: Callable[..., Any]) -> None:
         """Set methods on the object: closures that know all they need are twice as fast as looking it up each time."""
         self.__dict__.update(methods)
 
-    def _hold_rows(self, rows: int) -> None:
+    def _hold_rows(self, rows: Any) -> None:
         if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
             raise BadParameter(f"rows must be a whole number of 1 or more, got {rows!r}")
         insert, evict, size = self.insert, self.evict, self.__len__
@@ -255,9 +259,8 @@ def empty(window: Any) -> EmptyWindow:
 
 
 def able(spec: WindowSpec) -> str:
-    """The windows that need less than this one, for messages that say what to use instead."""
-    found = [other.make.__name__ for other in windows().values() if other.fifo == spec.fifo and not other.needs]
-    return " or ".join(found[-2:]) if len(found) > 1 else "".join(found)
+    """Windows that need nothing of a monoid, for messages that say what to use instead."""
+    return "DABALite or TwoStacksLite" if spec.fifo else "FingerTree or OutOfOrder"
 
 
 def window_of(given: Any) -> type[Window]:

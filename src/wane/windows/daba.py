@@ -38,7 +38,7 @@ def evict(p: Any, sums: Any, rings: Any) -> None:
 @step
 def query(p: Any, sums: Any, rings: Any) -> Any:
     """Combine both ends."""
-    vals, aggs = rings
+    _, aggs = rings
     front = aggs[p[F] & p[MASK]] if p[F] != p[B] else identity
     return combine(front, aggs[(p[E] - 1) & p[MASK]] if p[B] != p[E] else identity)
 

@@ -1,6 +1,7 @@
 """DABA with the caching of Figure 17: what does not change during a reversal is combined once.
 
-While l_L and l_R shrink, R and B stay where they are, and so does the aggregate from R to B: `sums[1]`, set by the flip.
+While l_L and l_R shrink, R and B stay where they are, and so does the aggregate from R to B: `sums[1]`, which the flip
+sets.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def evict(p: Any, sums: Any, rings: Any) -> None:
 @step
 def query(p: Any, sums: Any, rings: Any) -> Any:
     """Combine both ends, unless nothing has changed."""
-    vals, aggs = rings
+    _, aggs = rings
     if p[VALID] == 0:
         front = aggs[p[F] & p[MASK]] if p[F] != p[B] else identity
         sums[0] = combine(front, aggs[(p[E] - 1) & p[MASK]] if p[B] != p[E] else identity)

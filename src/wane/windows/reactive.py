@@ -19,7 +19,7 @@ def below(rings: Any, size: Any, node: Any) -> Any:
 @step
 def climb(p: Any, rings: Any, place: Any) -> None:
     """Combine anew on the way from a leaf to the root."""
-    leaves, tree = rings
+    _, tree = rings
     size = p[MASK] + 1
     node = (place + size) >> 1
     while node >= 1:
@@ -30,7 +30,7 @@ def climb(p: Any, rings: Any, place: Any) -> None:
 @step
 def insert(p: Any, sums: Any, rings: Any, v: Any) -> None:
     """Set a leaf."""
-    leaves, tree = rings
+    leaves, _ = rings
     place = p[E] & p[MASK]
     leaves[place] = v
     p[E] += 1
@@ -40,7 +40,7 @@ def insert(p: Any, sums: Any, rings: Any, v: Any) -> None:
 @step
 def evict(p: Any, sums: Any, rings: Any) -> None:
     """Empty a leaf."""
-    leaves, tree = rings
+    leaves, _ = rings
     place = p[F] & p[MASK]
     leaves[place] = identity
     p[F] += 1
@@ -70,7 +70,7 @@ def query(p: Any, sums: Any, rings: Any) -> Any:
 @step
 def rebuild(p: Any, sums: Any, rings: Any) -> None:
     """Combine every inner node anew."""
-    leaves, tree = rings
+    _, tree = rings
     size = p[MASK] + 1
     for node in range(size - 1, 0, -1):
         tree[node] = combine(below(rings, size, 2 * node), below(rings, size, 2 * node + 1))

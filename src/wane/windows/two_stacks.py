@@ -15,7 +15,7 @@ VALID = 4  # whether sums[0] is the answer
 @step
 def insert(p: Any, sums: Any, rings: Any, v: Any) -> None:
     """Push onto the back stack."""
-    front_vals, front_aggs, back_vals, back_aggs = rings
+    _, _, back_vals, back_aggs = rings
     e, mask = p[E], p[MASK]
     back_vals[e & mask] = v
     back_aggs[e & mask] = combine(back_aggs[(e - 1) & mask] if p[B] != e else identity, v)
@@ -26,7 +26,7 @@ def insert(p: Any, sums: Any, rings: Any, v: Any) -> None:
 @step
 def flip(p: Any, sums: Any, rings: Any) -> None:
     """Turn the back stack over onto the empty front stack."""
-    front_vals, front_aggs, back_vals, back_aggs = rings
+    front_vals, front_aggs, back_vals, _ = rings
     mask, b = p[MASK], p[E]
     for i in range(b - 1, p[F] - 1, -1):
         v = back_vals[i & mask]
@@ -47,7 +47,7 @@ def evict(p: Any, sums: Any, rings: Any) -> None:
 @step
 def query(p: Any, sums: Any, rings: Any) -> Any:
     """Combine the tops of both, unless nothing has changed."""
-    front_vals, front_aggs, back_vals, back_aggs = rings
+    _, front_aggs, _, back_aggs = rings
     if p[VALID] == 0:
         front = front_aggs[p[F] & p[MASK]] if p[F] != p[B] else identity
         sums[0] = combine(front, back_aggs[(p[E] - 1) & p[MASK]] if p[B] != p[E] else identity)
@@ -56,7 +56,7 @@ def query(p: Any, sums: Any, rings: Any) -> Any:
 
 
 class TwoStacks(Queue):
-    """A queue of two stacks (Section 4): `insert` pushes on one, `evict` pops from the other, which is refilled by a flip.
+    """A queue of two stacks (Section 4): `insert` pushes on one, `evict` pops from the other, which a flip refills.
 
     For any monoid. Amortised constant: an evict that flips combines as often as there are items. A query that follows
     another combines nothing.
