@@ -268,10 +268,8 @@ class Step:
 
 
 def helper(func: Any) -> Inline:
-    """A function of anybody's as a helper; what is no Python function, such as a built-in, is called by one."""
-    if isinstance(func, Inline):
-        return func
-    return Inline(func if isinstance(func, types.FunctionType) else lambda *given: func(*given))
+    """A function of anybody's as a helper."""
+    return func if isinstance(func, Inline) else Inline(func)
 
 
 def step(py_func: Callable[..., Any]) -> Step:

@@ -1,9 +1,10 @@
 """What wane has: each thing's :class:`Card`, found by name.
 
 A summary or window is one file whose class has one frozen `SPEC`, and one line in its folder's list (`__init__.pyi`,
-which editors and type checkers read as well); a file of monoids holds a family of them, each with its `SPEC` and line. Everything else (its public name, its row in
-``wane list``, its reference page, its laws, its bench case) follows from the `SPEC`. Packages of others join
-through the entry-point group ``wane.specs``, whose values are modules that export a `SPEC`.
+which editors and type checkers read as well); a file of monoids holds a family of them, each with its `SPEC` and line.
+Everything else (its public name, its row in ``wane list``, its reference page, its laws, its bench case) follows from
+the `SPEC`. Packages of others join through the entry-point group ``wane.specs``, whose values are modules that export a
+`SPEC`.
 """
 
 from __future__ import annotations
@@ -108,8 +109,8 @@ class MonoidSpec(Card):
 
     Attributes:
         has: Its capabilities, some of :data:`CAPABILITIES`.
-        items: What it takes: ``"numbers"``, ``"pairs"`` of a number and what belongs to it, ``"timed"`` pairs of a number
-            and its time in seconds, or ``"any"``.
+        items: What it takes: ``"numbers"``, ``"pairs"`` of a number and what belongs to it, ``"timed"`` pairs of a
+            number and its time, or ``"any"``.
         native: Whether its functions compile, so that whole columns go through native code.
         parameters: Sets of arguments that laws, benchmarks and the reference use.
         bits: Whether combining gives the same bits in any grouping; if not, the same but for rounding.

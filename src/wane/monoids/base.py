@@ -12,6 +12,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,7 +68,7 @@ class Monoid:
 
     def layouts(self) -> tuple[Layout, Layout]:
         """How columns of its aggregates and answers lie in memory; `PLAIN` where its functions are not compiled."""
-        if DISABLED or not self.SPEC.native:
+        if DISABLED or not self.SPEC.native or self.items == "any":
             return PLAIN, PLAIN
         return layouts(self.compiled_lift or self.lift, self.combine, self.lower, self.identity, ITEMS[self.items])
 
@@ -107,6 +108,7 @@ class Custom(Monoid):
         self.lift, self.combine, self.lower = lift, combine, lower
         self.identity, self.inverse = identity, inverse
         self._has, self._name = has, name
+        self.numeric = True
         self._found: tuple[Layout, Layout] | None = None
 
     @property
@@ -118,6 +120,11 @@ class Custom(Monoid):
     def has(self) -> frozenset[str]:
         """Its capabilities, as the user said."""
         return self._has
+
+    @property
+    def items(self) -> str:
+        """Numbers, or anything where it was not made for numbers."""
+        return "numbers" if self.numeric else "any"
 
     @property
     def lasting(self) -> bool:
@@ -179,9 +186,20 @@ aggregate of no items
             raise BadParameter(f"{what} must be a function, got {func!r}")
     flags = {"commutative": commutative, "idempotent": idempotent, "invertible": inverse is not None}
     has = frozenset(flag for flag, there in flags.items() if there)
-    made = Custom(lift, combine, lower, identity, inverse, has, name)
-    made.unchecked = not check(made, SAMPLES if samples is None else samples, given=samples is not None)
+    made = Custom(_of_one(lift), _of_two(combine), _of_one(lower), identity, inverse, has, name)
+    tried = SAMPLES if samples is None else tuple(samples)
+    made.unchecked = not check(made, tried, given=samples is not None)
+    made.numeric = not made.unchecked and all(isinstance(sample, (int, float)) for sample in tried)
     return made
+
+
+def _of_one(func: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function as one of Python's own kind, which the compiler asks for: built-ins and classes are not."""
+    return func if isinstance(func, FunctionType) else lambda item: func(item)
+
+
+def _of_two(func: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return func if isinstance(func, FunctionType) else lambda a, b: func(a, b)
 
 
 def of_aggregates(monoid: Monoid) -> Monoid:

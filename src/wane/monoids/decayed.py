@@ -19,6 +19,9 @@ Row = NDArray[np.float64]
 Fading = tuple[float, float, float]
 
 ANSWERS = ("sum", "count", "mean")
+_NEVER = -1e300
+"""The time of nothing: before all others, and finite, so that no difference is NaN."""
+
 MOST = 8
 """The highest degree taken: beyond it the powers of ages leave no digits."""
 
@@ -60,7 +63,7 @@ whole degree do weights from a landmark that moves follow from a few sums; use o
         coefficients = _coefficients(self.decay)
         if coefficients is None:
             rate = 0.0 if isinstance(self.decay, NoDecay) else _rate(self.decay)
-            self.identity: Any = (0.0, 0.0, -math.inf)
+            self.identity: Any = (0.0, 0.0, _NEVER)
             functions = _fade(rate, answer)
         else:
             self.identity = np.zeros(2 + 2 * len(coefficients))
@@ -149,7 +152,7 @@ def _fade(rate: float, answer: str) -> tuple[Callable[..., Any], Callable[..., A
 def _powers(
     coefficients: tuple[float, ...], window: float, answer: str
 ) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-    """Polynomials: oldest and newest time, then sums of powers of the times since the oldest, of 1 and of the values."""
+    """Polynomials: oldest and newest time, then sums of powers of the times since the oldest, alone and by values."""
     which = ANSWERS.index(answer)
     size = len(coefficients)
     choose = np.array([[float(math.comb(j, i)) for i in range(size)] for j in range(size)])
@@ -206,7 +209,7 @@ Decayed.SPEC = MonoidSpec(
     guarantee="exact, but for rounding; no cancellation",
     space="3 numbers under exponential decay, 2k + 4 under degree k",
     time="one exponential, or O(k^2)",
-    paper="Forward Decay (ICDE 2009), Section III and Definition 5; the landmark at a window's start by the binomial theorem",
+    paper="Forward Decay (ICDE 2009), Section III and Definition 5; a moving landmark by the binomial theorem",
     has=frozenset({"commutative"}),
     items="timed",
     parameters=({"decay": "exp(half_life=5m)"}, {"decay": "poly(2)", "answer": "mean"}),

@@ -177,7 +177,7 @@ class _Rolling:
         self.values, self.beside = source.column(monoid.items), source.beside(monoid.items)
         self.plain = plan.cell is PLAIN
         self.p: Any = p if self.plain else np.array(p, np.int64)
-        _fill(self.store, monoid.identity)
+        fill(self.store, monoid.identity)
         if self.plain and isinstance(self.values, np.ndarray):
             self.values, self.beside = self.values.tolist(), self.beside.tolist()
 
@@ -195,7 +195,7 @@ class _Rolling:
         return np.array(self.out.tolist()) if kinds and kinds <= {int, float, bool} else self.out
 
 
-def _fill(store: NDArray[Any], nothing: Any) -> None:
+def fill(store: NDArray[Any], nothing: Any) -> None:
     if store.dtype == object:
         for i in range(len(store)):
             store[i] = nothing
@@ -203,24 +203,31 @@ def _fill(store: NDArray[Any], nothing: Any) -> None:
         store[:] = nothing
 
 
+def names(monoid: Monoid, algorithm: type[Queue] | None, cell: Layout, answer: Layout) -> dict[str, Any]:
+    """What the open names of a loop over a column stand for."""
+    given = {
+        **open_names(monoid),
+        "lift": monoid.compiled_lift or monoid.lift,
+        "lower": monoid.lower,
+        "element": _ELEMENTS[monoid.items],
+        "cells": cell.view,
+        "answer_cells": answer.view,
+    }
+    if algorithm is not None:
+        steps = {"insert": algorithm.insert_step, "evict": algorithm.evict_step, "query": algorithm.query_step}
+        given |= {**steps, "split": _SPLITS[algorithm.RINGS]}
+    return given
+
+
 def _plan(monoid: Monoid, algorithm: type[Queue] | None) -> _Plan:
     """The loop for a monoid and an algorithm, closed and compiled once."""
     plans: dict[Any, _Plan] = monoid.__dict__.setdefault("_plans", {})
     if algorithm not in plans:
         cell, answer = monoid.layouts()
-        given = {
-            **open_names(monoid),
-            "lift": monoid.compiled_lift or monoid.lift,
-            "lower": monoid.lower,
-            "element": _ELEMENTS[monoid.items],
-            "cells": cell.view,
-            "answer_cells": answer.view,
-        }
+        given = names(monoid, algorithm, cell, answer)
         body = _over_array
         if algorithm is not None:
             body = _stepwise
-            steps = {"insert": algorithm.insert_step, "evict": algorithm.evict_step, "query": algorithm.query_step}
-            given |= {**steps, "split": _SPLITS[algorithm.RINGS]}
         if cell is PLAIN:
             plans[algorithm] = _Plan(body.closed(given), cell, answer)
         else:
@@ -433,8 +440,8 @@ def _in_order(column: Ticks) -> Ticks:
         if row:
             before, after = (show(int(column.values[at]) * column.per_tick) for at in (row - 1, row))
             raise BadTime(
-                f"row {row} is at {after}, before {before} of the row above, and a first-in-first-out window does not go "
-                "back; sort the rows by time first"
+                f"row {row} is at {after}, before {before} of the row above, and a first-in-first-out window does not "
+                "go back; sort the rows by time first"
             )
     return column
 

@@ -95,8 +95,8 @@ def grown(children: list[Tree], combine: Any, identity: Any) -> Tree:
 class FingerTree(Window):
     """Items in the order of their times, however late they come: a finger tree like FiBA, with bulk eviction.
 
-    For any monoid. An item that comes in order costs amortised O(1) combines, one that belongs d places before the newest
-    O(log d); a query costs one. `evict_until` takes out all items before a time in O(log n) steps, however many.
+    For any monoid. An item that comes in order costs amortised O(1) combines, one that belongs d places before the
+    newest O(log d); a query costs one. `evict_until` takes out all items before a time in O(log n) steps.
 
     Args:
         monoid: What it aggregates with.

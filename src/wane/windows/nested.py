@@ -104,8 +104,8 @@ class Nested(Window):
     def _forward(self, at: int, what: str) -> int:
         if self._now is not None and at < self._now:
             raise BadTime(
-                f"{what} {show(at)} is before {show(self._now)}, and a first-in-first-out window does not go back; sort "
-                "the items, or use FingerTree or OutOfOrder, which take late ones"
+                f"{what} {show(at)} is before {show(self._now)}, and a first-in-first-out window does not go back; "
+                "sort the items, or use FingerTree or OutOfOrder, which take late ones"
             )
         self._now = at
         return at

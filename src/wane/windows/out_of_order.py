@@ -60,9 +60,9 @@ lateness=, or leave it out (1 refused)
         if self._newest is not None and self._newest - at > self._lateness:
             self.refused += 1
             raise TooLate(
-                f"an item of {show(at)} comes {show_duration(self._newest - at)} after the newest, {show(self._newest)}, "
-                f"and the window was promised at most {show_duration(self._lateness)}; raise lateness=, or leave it out "
-                f"({self.refused} refused)"
+                f"an item of {show(at)} comes {show_duration(self._newest - at)} after the newest, "
+                f"{show(self._newest)}, and the window was promised at most {show_duration(self._lateness)}; raise "
+                f"lateness=, or leave it out ({self.refused} refused)"
             )
         self._young._place(Tree(at, self.monoid.lift(item)))
         if self._newest is None or at > self._newest:

@@ -39,8 +39,8 @@ class Panes(Window):
                 raise BadParameter(f"{what} must be longer than nothing, got {show_duration(length)}")
         if self._length % self._every:
             raise BadParameter(
-                f"duration must be whole panes, got {show_duration(self._length)} of {show_duration(self._every)} each; "
-                "choose an every= that divides it"
+                f"duration must be whole panes, got {show_duration(self._length)} of {show_duration(self._every)} "
+                "each; choose an every= that divides it"
             )
         self._by = window_of(by)
         super().__init__(monoid)
