@@ -48,7 +48,11 @@ def cases():
             else:
                 yield name, spec.make(**parameters), ORACLES[name]
     yield "product", wane.monoids.Product("max", "mean"), lambda items: (ORACLES["max"](items), ORACLES["mean"](items))
-    yield "distinct", wane.monoids.Mergeable(lambda: wane.Distinct(epsilon=0.2), lambda s: s.distinct()), lambda i: len(set(i))
+    yield (
+        "distinct",
+        wane.monoids.Mergeable(lambda: wane.Distinct(epsilon=0.2), lambda s: s.distinct()),
+        lambda i: len(set(i)),
+    )
 
 
 CASES = {name: (monoid, answer) for name, monoid, answer in cases()}
@@ -146,9 +150,11 @@ def test_a_polynomial_measures_from_the_start_of_its_window():
     assert mixed.query() == pytest.approx((3 * weights[0] + 5 * weights[1]) / sum(weights), rel=1e-12)
 
 
-@pytest.mark.parametrize("decay", ["poly(1.5)", "subpoly", "landmark", "backward poly(1.5)", "superexp(half_life=5m)", "poly(9)"])
+@pytest.mark.parametrize(
+    "decay", ["poly(1.5)", "subpoly", "landmark", "backward poly(1.5)", "superexp(half_life=5m)", "poly(9)"]
+)
 def test_decays_without_a_constant_state_are_refused(decay):
-    with pytest.raises(BadDecay, match="constant state|at most"):
+    with pytest.raises(BadDecay, match=r"constant state|at most"):
         wane.monoids.Decayed(decay)
 
 
@@ -179,7 +185,9 @@ def test_a_monoid_that_is_none_is_refused_when_it_is_made(changes, words):
         custom(**changes)
 
 
-@pytest.mark.parametrize("window", [lambda m: wane.DABA(m), lambda m: wane.DABA(m, rows=5), lambda m: wane.FingerTree(m)])
+@pytest.mark.parametrize(
+    "window", [lambda m: wane.DABA(m), lambda m: wane.DABA(m, rows=5), lambda m: wane.FingerTree(m)]
+)
 def test_where_no_sample_can_be_lifted_the_first_item_is_tried(window):
     wrong = custom(lift=lambda text: len(text.strip()), identity=1)
     right = custom(lift=lambda text: len(text.strip()))
@@ -216,7 +224,10 @@ def test_a_users_monoid_compiles_or_warns_and_gives_the_same():
 @pytest.mark.jit_only
 def test_an_identity_of_ints_does_not_cut_what_is_lifted():
     mean = wane.monoid(
-        lift=lambda v: (v, 1), combine=lambda a, b: (a[0] + b[0], a[1] + b[1]), lower=lambda a: a[0] / a[1], identity=(0, 0)
+        lift=lambda v: (v, 1),
+        combine=lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        lower=lambda a: a[0] / a[1],
+        identity=(0, 0),
     )
     assert wane.roll([0.5, 0.25], rows=2, agg=mean).tolist() == [0.5, 0.375]
 

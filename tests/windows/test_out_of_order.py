@@ -1,4 +1,4 @@
-"""Windows beyond first in, first out: a finger tree, bounded lateness, sources that drift, panes, and several lengths."""
+"""Windows beyond first in, first out: a finger tree, bounded lateness, sources that drift, panes, several lengths."""
 
 from __future__ import annotations
 
@@ -328,7 +328,7 @@ def test_panes_hold_whole_stretches(monoid):
 def test_an_item_combines_once_within_a_pane():
     monoid, calls = counting("sum")
     window = wane.Panes(monoid, duration="1h", every="1m")
-    for i in range(1000):
+    for _ in range(1000):
         window.insert(1, 1)
     assert calls[0] == 1000
 
@@ -365,7 +365,10 @@ def test_several_lengths_share_one_queue(by):
         values = [v for v, _ in there]
         assert rows.query() == {5: values[-5:], 1: values[-1:], 12: values[-12:]}
         assert list(rows.query()) == [5, 1, 12]
-        assert times.query() == {"3s": [v for v, t in there if now - t < 3], "1m": [v for v, t in there if now - t < 60]}
+        assert times.query() == {
+            "3s": [v for v, t in there if now - t < 3],
+            "1m": [v for v, t in there if now - t < 60],
+        }
         assert len(rows) == min(i + 1, 12)
     assert times.query(now=now + 60) == {"3s": [], "1m": []}
 

@@ -21,7 +21,11 @@ ROWS = 120 if DISABLED else 600
 RNG = np.random.default_rng(8)
 VALUES = np.where(RNG.random(ROWS) < 0.5, RNG.integers(1, 9, ROWS).astype(float), RNG.exponential(5, ROWS))
 TIMES = np.cumsum(RNG.choice([0, 1, 2, 50], ROWS, p=[0.3, 0.3, 0.38, 0.02]))
-NUMBERS = [name for name, spec in registry.monoids().items() if spec.native and spec.items in ("numbers", "pairs") and spec.parameters]
+NUMBERS = [
+    name
+    for name, spec in registry.monoids().items()
+    if spec.native and spec.items in ("numbers", "pairs") and spec.parameters
+]
 
 
 def expected(name, windows, values=VALUES):
@@ -141,17 +145,24 @@ def test_times_of_every_form(form, unit):
 @pytest.mark.parametrize(
     ("decay", "weight", "answers", "algorithm"),
     [
-        ("exp(half_life=10s)", lambda age, length: 2.0 ** (-age / 10), ("sum", "count", "mean"), None),
-        ("exp(half_life=10s)", lambda age, length: 2.0 ** (-age / 10), ("sum",), "daba_lite"),
+        ("exp(half_life=10s)", lambda age, _: 2.0 ** (-age / 10), ("sum", "count", "mean"), None),
+        ("exp(half_life=10s)", lambda age, _: 2.0 ** (-age / 10), ("sum",), "daba_lite"),
         ("poly(2)", lambda age, length: ((length - age) / length) ** 2, ("mean",), None),
-        ("polynomial(1, 3, unit=2s)", lambda age, length: (1 + 1.5 * (length - age)) / (1 + 1.5 * length), ("sum",), None),
-        ("none", lambda age, length: 1.0, ("count",), None),
+        (
+            "polynomial(1, 3, unit=2s)",
+            lambda age, length: (1 + 1.5 * (length - age)) / (1 + 1.5 * length),
+            ("sum",),
+            None,
+        ),
+        ("none", lambda _age, _: 1.0, ("count",), None),
     ],
 )
 def test_decayed_inside_a_window(decay, weight, answers, algorithm):
     count = 60 if DISABLED else 300
     for answer in answers:
-        got = wane.roll(VALUES[:count], times=TIMES[:count], duration="20s", agg=Decayed(decay, answer), algorithm=algorithm)
+        got = wane.roll(
+            VALUES[:count], times=TIMES[:count], duration="20s", agg=Decayed(decay, answer), algorithm=algorithm
+        )
         right = []
         for start, end in by_time(20, TIMES[:count]):
             weights = [Fraction(weight(float(TIMES[end - 1] - TIMES[i]), 20.0)) for i in range(start, end)]

@@ -112,7 +112,9 @@ def drive(spec, monoid, steps):
     target = 0
     for step in range(steps):
         if step % 2500 == 0 or there == target:
-            target = rng.choice((0, 1, 2, 3, 17, 100, 519, 1921 if spec.name != "recalc" and monoid != "collect" else 64))
+            target = rng.choice(
+                (0, 1, 2, 3, 17, 100, 519, 1921 if spec.name != "recalc" and monoid != "collect" else 64)
+            )
         insert = there == 0 or rng.random() < (0.8 if there < target else 0.2)
         if insert:
             value = rng.randrange(1000)
@@ -179,9 +181,7 @@ def check_invariants(window):
         f, left, r, a, b, e = (p[at] for at in (F, L, R, A, B, E))
         assert f <= left <= r <= a <= b <= e
         front, back = b - f, e - b
-        assert (front == 0 and back == 0) or (
-            (r - left) + (a - r) + (b - a) + 1 == front - back and r - left == a - r
-        )
+        assert (front == 0 and back == 0) or ((r - left) + (a - r) + (b - a) + 1 == front - back and r - left == a - r)
     if e_f(window) > 150:
         return  # the contents are quadratic to check
     if isinstance(window, (wane.DABA, wane.DABACached)):
@@ -375,7 +375,9 @@ def test_a_window_of_a_duration_holds_the_young_ones(spec):
 def test_times_do_not_go_back():
     window = wane.DABA("max", duration="1m")
     window.insert(3, 100)
-    with pytest.raises(BadTime, match=r"an item's time 99 is before 100, and a first-in-first-out window does not go back"):
+    with pytest.raises(
+        BadTime, match=r"an item's time 99 is before 100, and a first-in-first-out window does not go back"
+    ):
         window.insert(4, 99)
     with pytest.raises(BadTime, match="now 98 is before 100"):
         window.query(now=98)
@@ -442,7 +444,9 @@ def test_an_item_that_cannot_be_lifted_changes_nothing():
 # --- Compiled
 
 
-COMPILED = [(spec, "sum") for spec in FIFO.values()] + [(FIFO[n], m) for n, m in (("daba", "max"), ("daba_lite", "stddev"))]
+COMPILED = [(spec, "sum") for spec in FIFO.values()] + [
+    (FIFO[n], m) for n, m in (("daba", "max"), ("daba_lite", "stddev"))
+]
 
 
 @pytest.mark.parametrize(("spec", "monoid"), COMPILED, ids=[f"{spec.name}-{m}" for spec, m in COMPILED])
@@ -484,7 +488,7 @@ def test_a_million_compiled_steps(spec):
 
 def test_a_script_stays_within_its_room():
     machine = Compiled(wane.DABA, "sum", 4)
-    with pytest.raises(BadParameter, match="keeps from 0 to 4 items, and this one from 0 to 0|from -1"):
+    with pytest.raises(BadParameter, match="keeps from 0 to 4 items, and this one from -1"):
         machine.script([False], [])
     with pytest.raises(BadParameter, match="from 1 to 5"):
         machine.script([True] * 5, [1.0] * 5)
@@ -503,14 +507,16 @@ def test_every_file_is_listed():
 
     for package in (wane.monoids, wane.windows):
         folder = package.__name__.rpartition(".")[2]
-        there = {path.stem for path in Path(package.__path__[0]).glob("*.py") if path.stem != "base" and path.stem[0] != "_"}
+        there = {
+            path.stem for path in Path(package.__path__[0]).glob("*.py") if path.stem != "base" and path.stem[0] != "_"
+        }
         assert {f"wane.{folder}.{stem}" for stem in there} == set(registry.listed(folder).values())
         for name, module in registry.listed(folder).items():
             assert getattr(package, name).__module__ == module
             assert name in dir(package)
-    with pytest.raises(AttributeError, match="'wane.windows' has no attribute 'Daba'"):
+    with pytest.raises(AttributeError, match=r"'wane\.windows' has no attribute 'Daba'"):
         _ = wane.windows.Daba
-    with pytest.raises(AttributeError, match="'wane.monoids' has no attribute 'Maxx'"):
+    with pytest.raises(AttributeError, match=r"'wane\.monoids' has no attribute 'Maxx'"):
         _ = wane.monoids.Maxx
 
 

@@ -14,6 +14,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def identity_changes_nothing(monoid: Monoid, items: Sequence[Any], answer: Answe
     nothing = monoid.identity
     for one in [*map(monoid.lift, items), nothing]:
         for got in (monoid.combine(nothing, one), monoid.combine(one, nothing)):
-            require(_same(monoid, got, one), f"with the identity, {one!r} becomes {got!r}")
+            require(_same(got, one), f"with the identity, {one!r} becomes {got!r}")
 
 
 def combine_is_associative(monoid: Monoid, items: Sequence[Any], answer: Answer) -> None:
@@ -78,23 +79,23 @@ def combine_is_associative(monoid: Monoid, items: Sequence[Any], answer: Answer)
     for parts in zip(items, items[1:], items[2:], strict=False):
         a, b, c = map(monoid.lift, parts)
         left, right = combine(combine(a, b), c), combine(a, combine(b, c))
-        require(_same(monoid, left, right), f"{parts} give {left!r} from the left and {right!r} from the right")
+        require(_same(left, right), f"{parts} give {left!r} from the left and {right!r} from the right")
 
 
 def flags_are_true(monoid: Monoid, items: Sequence[Any], answer: Answer) -> None:
     """What it says it has holds, and of what can be seen not to hold it does not say so."""
     combine = monoid.combine
     lifted = [monoid.lift(item) for item in items]
-    pairs = list(zip(lifted, lifted[1:], strict=False))
-    swaps = [_same(monoid, combine(a, b), combine(b, a)) for a, b in pairs]
-    doubles = [_same(monoid, combine(a, a), a) for a in lifted]
+    pairs = list(pairwise(lifted))
+    swaps = [_same(combine(a, b), combine(b, a)) for a, b in pairs]
+    doubles = [_same(combine(a, a), a) for a in lifted]
     for flag, holds in (("commutative", all(swaps)), ("idempotent", all(doubles))):
         require((flag in monoid.has) == holds, f"{flag} is {holds}, and it says {flag in monoid.has}")
     require(("invertible" in monoid.has) == (monoid.inverse is not None), "an inverse is what makes it invertible")
     if monoid.inverse is not None:
         for a, b in pairs:
             left = combine(combine(a, b), monoid.inverse(a))
-            require(_same(monoid, left, b), f"{a!r} taken out again leaves {left!r}, not {b!r}")
+            require(_same(left, b), f"{a!r} taken out again leaves {left!r}, not {b!r}")
 
 
 def answers_are_right(monoid: Monoid, items: Sequence[Any], answer: Answer) -> None:
@@ -109,11 +110,11 @@ def answers_are_right(monoid: Monoid, items: Sequence[Any], answer: Answer) -> N
 
 def combining_changes_neither(monoid: Monoid, items: Sequence[Any], answer: Answer) -> None:
     """Combining and lowering leave their arguments alone: windows keep them."""
-    for pair in zip(items, items[1:], strict=False):
+    for pair in pairwise(items):
         a, b = map(monoid.lift, pair)
         before = copy.deepcopy((a, b))
         monoid.lower(monoid.combine(a, b))
-        require(all(_same(monoid, x, y) for x, y in zip(before, (a, b), strict=True)), f"combining changes {before!r}")
+        require(all(_same(x, y) for x, y in zip(before, (a, b), strict=True)), f"combining changes {before!r}")
 
 
 MONOID_LAWS: Mapping[str, Callable[[Monoid, Sequence[Any], Answer], None]] = {
@@ -128,7 +129,7 @@ MONOID_LAWS: Mapping[str, Callable[[Monoid, Sequence[Any], Answer], None]] = {
 }
 
 
-def _same(monoid: Monoid, mine: Any, theirs: Any) -> bool:
+def _same(mine: Any, theirs: Any) -> bool:
     if hasattr(mine, "to_bytes") and not isinstance(mine, int):
         return bool(mine.to_bytes() == theirs.to_bytes())
     return alike(mine, theirs)

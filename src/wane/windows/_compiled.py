@@ -1,4 +1,4 @@
-"""The steps of an algorithm in a compiled loop: what the paper's experiments time, and what its Python object must equal."""
+"""The steps of an algorithm in a compiled loop: what experiments time, and what the Python object must equal."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class Compiled:
         ops = np.asarray(inserts, np.bool_)
         size = len(self) + np.cumsum(np.where(ops, 1, -1))
         if len(ops) and not (size.min() >= 0 and size.max() <= self.capacity):
-            raise BadParameter(f"a script keeps from 0 to {self.capacity} items, and this one from {size.min()} to {size.max()}")
+            raise BadParameter(
+                f"a script keeps from 0 to {self.capacity} items, and this one from {size.min()} to {size.max()}"
+            )
         if ops.sum() > len(values):
             raise BadParameter(f"a script inserts {ops.sum()} values, and there are {len(values)}; give more")
         out = self.answer.store(len(ops))
@@ -122,5 +124,3 @@ def _rounds_untimed(out: Any, values: Any, p: Any, store: Any, nothing: Any) -> 
         evict(p, sums, rings)
         insert(p, sums, rings, element(values, values, i))
         answers[0] = lower(query(p, sums, rings))
-
-
