@@ -172,8 +172,12 @@ def monoid(
         samples: Items to try all this on; without them some numbers, or the first item that a window meets.
         name: What messages call it.
 
-    >>> gmean = monoid(lift=lambda v: (math.log(v), 1), combine=lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    ...                lower=lambda a: math.exp(a[0] / a[1]), identity=(0.0, 0))
+    >>> gmean = monoid(
+    ...     lift=lambda v: (math.log(v), 1),
+    ...     combine=lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    ...     lower=lambda a: math.exp(a[0] / a[1]),
+    ...     identity=(0.0, 0),
+    ... )
     >>> round(gmean.lower(gmean.combine(gmean.lift(2.0), gmean.lift(8.0))), 9)
     4.0
     >>> monoid(lift=float, combine=max, lower=float, identity=2.0)

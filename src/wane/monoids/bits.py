@@ -45,7 +45,10 @@ class Bloom(Monoid):
         seed: The seed of the hashes.
 
     >>> import wane
-    >>> w = wane.DABA("bloom"); w.insert("a"); w.insert("b"); w.evict()
+    >>> w = wane.DABA("bloom")
+    >>> w.insert("a")
+    >>> w.insert("b")
+    >>> w.evict()
     >>> "b" in w.query(), "a" in w.query()
     (True, False)
     """

@@ -43,7 +43,10 @@ class Decayed(Monoid):
             oldest item's time. :func:`wane.roll` with a duration gives its own.
 
     >>> import wane
-    >>> w = wane.DABA(wane.monoids.Decayed("exp(half_life=10s)")); w.insert((4.0, 100)); w.insert((3.0, 110)); w.query()
+    >>> w = wane.DABA(wane.monoids.Decayed("exp(half_life=10s)"))
+    >>> w.insert((4.0, 100))
+    >>> w.insert((3.0, 110))
+    >>> w.query()
     5.0
     >>> wane.monoids.Decayed("subpoly")
     Traceback (most recent call last):

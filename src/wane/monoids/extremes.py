@@ -17,7 +17,11 @@ class Max(Monoid):
     """The largest value; minus infinity over nothing, NaN while a NaN is there.
 
     >>> import wane
-    >>> w = wane.DABA("max"); w.insert(3); w.insert(5); w.evict(); w.query()
+    >>> w = wane.DABA("max")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.evict()
+    >>> w.query()
     5
     """
 
@@ -43,7 +47,10 @@ class Min(Monoid):
     """The smallest value; infinity over nothing, NaN while a NaN is there.
 
     >>> import wane
-    >>> w = wane.DABA("min"); w.insert(3); w.insert(5); w.query()
+    >>> w = wane.DABA("min")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.query()
     3
     """
 
@@ -70,7 +77,8 @@ class MinCount(Monoid):
 
     >>> import wane
     >>> w = wane.DABA("mincount")
-    >>> for v in (3, 2, 5, 2): w.insert(v)
+    >>> for v in (3, 2, 5, 2):
+    ...     w.insert(v)
     >>> w.query()
     (2, 2)
     """
@@ -103,7 +111,11 @@ class ArgMax(Monoid):
     Items are pairs of a value and what belongs to it; :func:`wane.roll` pairs each value with its row.
 
     >>> import wane
-    >>> w = wane.DABA("argmax"); w.insert((3, "a")); w.insert((5, "b")); w.insert((5, "c")); w.query()
+    >>> w = wane.DABA("argmax")
+    >>> w.insert((3, "a"))
+    >>> w.insert((5, "b"))
+    >>> w.insert((5, "c"))
+    >>> w.query()
     'b'
     """
 
@@ -131,7 +143,10 @@ class ArgMin(Monoid):
     Items are pairs of a value and what belongs to it; :func:`wane.roll` pairs each value with its row.
 
     >>> import wane
-    >>> w = wane.DABA("argmin"); w.insert((3, "a")); w.insert((5, "b")); w.query()
+    >>> w = wane.DABA("argmin")
+    >>> w.insert((3, "a"))
+    >>> w.insert((5, "b"))
+    >>> w.query()
     'a'
     """
 

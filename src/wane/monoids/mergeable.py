@@ -24,13 +24,17 @@ class Mergeable(Monoid):
 
     >>> import wane
     >>> top = wane.monoids.Mergeable(lambda: wane.SpaceSaving(epsilon=0.1), ask=lambda s: [e.item for e in s.top(1)])
-    >>> w = wane.DABA(top); w.insert(["a", "a", "a"]); w.insert(["b", "b", "c"]); w.query()
+    >>> w = wane.DABA(top)
+    >>> w.insert(["a", "a", "a"])
+    >>> w.insert(["b", "b", "c"])
+    >>> w.query()
     ['a']
-    >>> w.evict(); w.query()
+    >>> w.evict()
+    >>> w.query()
     ['b']
     """
 
-    def __init__(self, make: Callable[[], Any], ask: Callable[[Any], Any] = lambda summary: summary) -> None:
+    def __init__(self, make: Callable[[], Any], ask: Callable[[Any], Any] | None = None) -> None:
         if not callable(make):
             raise BadParameter(f"make must make an empty summary, got {make!r}; write lambda: wane.SpaceSaving(...)")
         empty = make()
@@ -40,7 +44,11 @@ class Mergeable(Monoid):
         self.identity = empty
         self.lift = lambda item: make().update(item)
         self.combine = lambda a, b: a.copy().merge(b)
-        self.lower = ask
+        self.lower = ask or _itself
+
+
+def _itself(summary: Any) -> Any:
+    return summary
 
 
 Mergeable.SPEC = MonoidSpec(

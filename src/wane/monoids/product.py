@@ -18,7 +18,10 @@ class Product(Monoid):
         parts: Monoids, or their names.
 
     >>> import wane
-    >>> w = wane.DABA(["max", "mean"]); w.insert(3); w.insert(5); w.query()
+    >>> w = wane.DABA(["max", "mean"])
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.query()
     (5, 4.0)
     """
 

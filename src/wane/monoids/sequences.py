@@ -13,7 +13,10 @@ class Collect(Monoid):
     """All items, oldest first, as a list. Combining copies them: linear in the window, whatever the algorithm.
 
     >>> import wane
-    >>> w = wane.DABA("collect"); w.insert("a"); w.insert("b"); w.query()
+    >>> w = wane.DABA("collect")
+    >>> w.insert("a")
+    >>> w.insert("b")
+    >>> w.query()
     ['a', 'b']
     """
 
@@ -39,7 +42,10 @@ class First(Monoid):
     """The oldest item; NaN over nothing.
 
     >>> import wane
-    >>> w = wane.DABA("first"); w.insert(3); w.insert(5); w.query()
+    >>> w = wane.DABA("first")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.query()
     3
     """
 
@@ -65,7 +71,10 @@ class Last(Monoid):
     """The newest item; NaN over nothing.
 
     >>> import wane
-    >>> w = wane.DABA("last"); w.insert(3); w.insert(5); w.query()
+    >>> w = wane.DABA("last")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.query()
     5
     """
 

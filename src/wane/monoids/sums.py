@@ -19,7 +19,10 @@ class Sum(Monoid):
     Exact for ints in Python; doubles are rounded at each step, and a NaN is there until it leaves the window.
 
     >>> import wane
-    >>> w = wane.DABA("sum"); w.insert(2); w.insert(6); w.query()
+    >>> w = wane.DABA("sum")
+    >>> w.insert(2)
+    >>> w.insert(6)
+    >>> w.query()
     8
     """
 
@@ -50,7 +53,10 @@ class Count(Sum):
     """The number of items.
 
     >>> import wane
-    >>> w = wane.DABA("count"); w.insert(2); w.insert(6); w.query()
+    >>> w = wane.DABA("count")
+    >>> w.insert(2)
+    >>> w.insert(6)
+    >>> w.query()
     2
     """
 
@@ -72,7 +78,10 @@ class ArithmeticMean(Monoid):
     """The mean of all values; NaN over nothing.
 
     >>> import wane
-    >>> w = wane.DABA("mean"); w.insert(2); w.insert(6); w.query()
+    >>> w = wane.DABA("mean")
+    >>> w.insert(2)
+    >>> w.insert(6)
+    >>> w.query()
     4.0
     """
 
@@ -95,7 +104,10 @@ class GeometricMean(Monoid):
     """The geometric mean of values of 0 or more; NaN over nothing, and while a negative value is there.
 
     >>> import wane
-    >>> w = wane.DABA("gmean"); w.insert(2); w.insert(8); round(w.query(), 9)
+    >>> w = wane.DABA("gmean")
+    >>> w.insert(2)
+    >>> w.insert(8)
+    >>> round(w.query(), 9)
     4.0
     """
 
@@ -123,7 +135,8 @@ class SampleStdDev(Monoid):
 
     >>> import wane
     >>> w = wane.DABA("stddev")
-    >>> for v in (2, 4, 4, 4, 5, 5, 7, 9): w.insert(v)
+    >>> for v in (2, 4, 4, 4, 5, 5, 7, 9):
+    ...     w.insert(v)
     >>> round(w.query() ** 2, 9)
     4.571428571
     """

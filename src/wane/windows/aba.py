@@ -61,7 +61,11 @@ class ABA(Queue):
     For any monoid. Amortised constant: an evict that flips combines as often as there are items. A query that follows
     another combines nothing.
 
-    >>> w = ABA("max"); w.insert(3); w.insert(5); w.evict(); w.query()
+    >>> w = ABA("max")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.evict()
+    >>> w.query()
     5
     """
 

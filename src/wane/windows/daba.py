@@ -73,7 +73,11 @@ class DABA(Queue):
     At most 4 combines an insert, 3 an evict, 1 a query (Theorem 8). :class:`wane.DABACached` needs one less, and
     :class:`wane.DABALite` half the memory.
 
-    >>> w = DABA("max"); w.insert(3); w.insert(5); w.evict(); w.query()
+    >>> w = DABA("max")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.evict()
+    >>> w.query()
     5
     """
 

@@ -76,7 +76,11 @@ class DABACached(Queue):
 
     At most 3 combines an insert, 2 an evict, 1 a query; on average 2, 1 and 1 (Theorem 9).
 
-    >>> w = DABACached("max"); w.insert(3); w.insert(5); w.evict(); w.query()
+    >>> w = DABACached("max")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.evict()
+    >>> w.query()
     5
     """
 

@@ -70,7 +70,11 @@ class DABALite(Queue):
 
     For any monoid. At most 3 combines an insert, 2 an evict, 1 a query.
 
-    >>> w = DABALite("max"); w.insert(3); w.insert(5); w.evict(); w.query()
+    >>> w = DABALite("max")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.evict()
+    >>> w.query()
     5
     """
 

@@ -103,7 +103,8 @@ class FingerTree(Window):
         duration: How long items stay, as of the newest; without it until they are evicted.
 
     >>> w = FingerTree("collect")
-    >>> for item, time in (("a", 1), ("d", 9), ("c", 7), ("b", 3)): w.insert(item, time)
+    >>> for item, time in (("a", 1), ("d", 9), ("c", 7), ("b", 3)):
+    ...     w.insert(item, time)
     >>> w.query()
     ['a', 'b', 'c', 'd']
     >>> w.evict_until(7), w.query()

@@ -29,7 +29,8 @@ class Nested(Window):
         by: The first-in-first-out window that does the work.
 
     >>> w = Nested("max", rows=[2, 4])
-    >>> for v in (9, 6, 3, 5, 1): w.insert(v)
+    >>> for v in (9, 6, 3, 5, 1):
+    ...     w.insert(v)
     >>> w.query()
     {2: 5, 4: 6}
     """

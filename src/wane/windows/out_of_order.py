@@ -27,7 +27,8 @@ class OutOfOrder(Window):
         duration: How long items stay; without it until they are evicted.
 
     >>> w = OutOfOrder("collect", lateness="5s", duration="1m")
-    >>> for item, time in (("a", 1), ("c", 4), ("b", 2), ("d", 9)): w.insert(item, time)
+    >>> for item, time in (("a", 1), ("c", 4), ("b", 2), ("d", 9)):
+    ...     w.insert(item, time)
     >>> w.query()
     ['a', 'b', 'c', 'd']
     >>> w.insert("late", 3)

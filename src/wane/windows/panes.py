@@ -27,7 +27,9 @@ class Panes(Window):
         by: The first-in-first-out window that keeps the panes.
 
     >>> w = Panes("sum", duration="3h", every="1h")
-    >>> for hour in range(5): w.insert(1, 3600 * hour); w.insert(10, 3600 * hour + 60)
+    >>> for hour in range(5):
+    ...     w.insert(1, 3600 * hour)
+    ...     w.insert(10, 3600 * hour + 60)
     >>> w.query(), len(w)
     (33, 3)
     """

@@ -81,7 +81,11 @@ class Reactive(Queue):
 
     For any monoid. What the field used before DABA, kept to compare with.
 
-    >>> w = Reactive("max"); w.insert(3); w.insert(5); w.evict(); w.query()
+    >>> w = Reactive("max")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.evict()
+    >>> w.query()
     5
     """
 

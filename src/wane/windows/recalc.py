@@ -38,7 +38,11 @@ class Recalc(Queue):
 
     For any monoid. The fastest below a few dozen items.
 
-    >>> w = Recalc("max"); w.insert(3); w.insert(5); w.evict(); w.query()
+    >>> w = Recalc("max")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.evict()
+    >>> w.query()
     5
     """
 

@@ -27,7 +27,10 @@ class Sources(Window):
         duration: How long items stay, as of the newest item of any source; without it until they are evicted.
 
     >>> w = Sources("sum", duration="1m")
-    >>> w.insert(1, 100, source="a"); w.insert(10, 40, source="b"); w.insert(100, 50, source="b"); w.query()
+    >>> w.insert(1, 100, source="a")
+    >>> w.insert(10, 40, source="b")
+    >>> w.insert(100, 50, source="b")
+    >>> w.query()
     101
     >>> Sources("collect")
     Traceback (most recent call last):

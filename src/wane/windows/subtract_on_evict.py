@@ -42,7 +42,11 @@ class SubtractOnEvict(Queue):
     For invertible monoids. Exact for ints. Sums of doubles keep the rounding of every item that passed, until the
     window is empty, so NaN and infinities, which nothing takes out again, are refused.
 
-    >>> w = SubtractOnEvict("sum"); w.insert(3); w.insert(5); w.evict(); w.query()
+    >>> w = SubtractOnEvict("sum")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.evict()
+    >>> w.query()
     5
     >>> SubtractOnEvict("max")
     Traceback (most recent call last):

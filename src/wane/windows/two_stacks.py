@@ -61,7 +61,11 @@ class TwoStacks(Queue):
     For any monoid. Amortised constant: an evict that flips combines as often as there are items. A query that follows
     another combines nothing.
 
-    >>> w = TwoStacks("max"); w.insert(3); w.insert(5); w.evict(); w.query()
+    >>> w = TwoStacks("max")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.evict()
+    >>> w.query()
     5
     """
 

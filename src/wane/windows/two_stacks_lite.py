@@ -52,7 +52,11 @@ class TwoStacksLite(Queue):
     For any monoid. Amortised constant: an evict that flips combines as often as there are items. In bulk
     (:func:`wane.roll`) a pass over the array does the same without keeping a queue of values.
 
-    >>> w = TwoStacksLite("max"); w.insert(3); w.insert(5); w.evict(); w.query()
+    >>> w = TwoStacksLite("max")
+    >>> w.insert(3)
+    >>> w.insert(5)
+    >>> w.evict()
+    >>> w.query()
     5
     """
 
