@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.registered import case_of
-from bench.runner import Comparison, Settings, figures, record
+from bench.runner import Comparison, Finding, Settings, figures, record
 from wane.cli.output import show_table
-from wane.registry import specs
+from wane.registry import cards
 
 FOLDER = Path(__file__).parent / "cases"
+WHAT = {"summaries": "updates", "monoids": "in a window", "windows": "steps"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,15 +61,15 @@ def names() -> dict[str, str]:
     files = {path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem != "__init__"}
     titles = {name: ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "" for name, path in files.items()}
     known = {name: title.partition("\n")[0].rstrip(".") for name, title in titles.items()}
-    return known | {name: f"{spec.title}: updates" for name, spec in specs().items() if name not in known}
+    return known | {name: f"{spec.title}: {WHAT[spec.folder]}" for name, spec in cards().items() if name not in known}
 
 
-def comparisons(name: str, settings: Settings) -> Iterator[Comparison]:
+def comparisons(name: str, settings: Settings) -> Iterator[Comparison | Finding]:
     """What a case compares: what its file says, and what follows from its being registered."""
     if (FOLDER / f"{name}.py").exists():
         yield from import_module(f"bench.cases.{name}").comparisons(settings)
-    if name in specs():
-        yield from case_of(specs()[name])(settings)
+    if name in cards():
+        yield from case_of(cards()[name])(settings)
 
 
 def _show(name: str, found: Sequence[dict[str, Any]]) -> None:

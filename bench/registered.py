@@ -2,32 +2,109 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import wane
 from bench.runner import Case, Comparison, Run, Settings
 from wane.decay import parse
 from wane.errors import Unsupported
-from wane.registry import Spec
+from wane.registry import Card, MonoidSpec, Spec, WindowSpec
 from wane.times import SECOND
+from wane.windows import DABALite, FingerTree, OutOfOrder, Sources
 
 DECAYS = ("landmark", "poly(2)", "exp(half_life=5m)", "backward poly(1.5)", "window(5m)")
 """Those that the thing takes are measured."""
 
 ROWS = 1_000_000
 CALLS = 5_000
+SIZE = 100
+"""How many items windows hold."""
+
 START = 1_767_225_600
 """Seconds since 1970 at which streams begin."""
 
 Make = Callable[[], Any]
 
 
-def case_of(spec: Spec) -> Case:
+def case_of(card: Card) -> Case:
     """The case of one registered thing."""
+    if isinstance(card, MonoidSpec):
+        return _case_of_monoid(card)
+    if isinstance(card, WindowSpec):
+        return _case_of_window(card)
+    assert isinstance(card, Spec)
+    return _case_of_summary(card)
 
+
+def _case_of_monoid(spec: MonoidSpec) -> Case:
+    def comparisons(settings: Settings) -> Iterator[Comparison]:
+        rows, calls = settings.rows(ROWS), settings.calls(CALLS)
+        values, times = stream("numbers", rows, settings.seed)
+        for parameters in spec.parameters:
+            monoid = spec.make(**parameters)
+            few: list[Any] = values[:calls].tolist()
+            if spec.items in ("pairs", "timed"):
+                few = list(zip(few, range(calls), strict=True))
+            with_what = f", {dict(parameters)}" if parameters else ""
+            window = _full(DABALite(monoid), few)
+            yield Comparison(
+                what=f"insert, evict and query{with_what}", ours=partial(steps, window, few), work=calls, unit="us/call"
+            )
+            if spec.native:
+                roll = partial(wane.roll, values, times, rows=SIZE, agg=monoid)
+                yield Comparison(what=f"over a column{with_what}", ours=roll, work=rows, unit="ns/row")
+
+    return comparisons
+
+
+def _case_of_window(spec: WindowSpec) -> Case:
+    def comparisons(settings: Settings) -> Iterator[Comparison]:
+        calls = settings.calls(CALLS)
+        few = stream("numbers", calls, settings.seed)[0].tolist()
+        for parameters in spec.parameters:
+            window = spec.make("sum", **parameters)
+            if spec.fifo:
+                ours = partial(steps, _full(window, few), few)
+                yield Comparison(what="insert, evict and query", ours=ours, work=calls, unit="us/call")
+            else:
+                ours = partial(_timed_steps, window, few, itertools.count())
+                yield Comparison(what="insert and query", ours=ours, work=calls, unit="us/call")
+
+    return comparisons
+
+
+def _full(window: Any, items: list[Any]) -> Any:
+    for i in range(SIZE):
+        window.insert(items[i % len(items)])
+    return window
+
+
+def steps(window: Any, items: list[Any]) -> int:
+    """Move a window on by some items."""
+    insert, evict, query = window.insert, window.evict, window.query
+    for item in items:
+        evict()
+        insert(item)
+        query()
+    return len(window)
+
+
+def _timed_steps(window: Any, items: list[Any], clock: Iterator[int]) -> int:
+    for item in items:
+        window.insert(item, next(clock))
+        window.query()
+        if len(window) > SIZE and isinstance(window, (FingerTree, OutOfOrder, Sources)):
+            window.evict()
+    return len(window)
+
+
+def _case_of_summary(spec: Spec) -> Case:
     def comparisons(settings: Settings) -> Iterator[Comparison]:
         rows, calls = settings.rows(ROWS), settings.calls(CALLS)
         items, times = stream(spec.items, rows, settings.seed)

@@ -85,15 +85,43 @@ class Comparison:
     rounds: int | None = None
 
 
-Case = Callable[[Settings], Iterator[Comparison]]
+@dataclass(frozen=True)
+class Finding:
+    """A figure that is no time of a run: found by an experiment of the case's own.
+
+    Attributes:
+        what: What was found.
+        value: The figure.
+        unit: Its unit.
+        target: What it must stay under.
+    """
+
+    what: str
+    value: float
+    unit: str
+    target: float | None = None
+
+    def figure(self, case: str, settings: Settings) -> dict[str, Any]:
+        """The figure, in the form of those of comparisons."""
+        ok = None if settings.quick or self.target is None else self.value < self.target
+        empty = dict.fromkeys(("against", "peer", "ratio", "peer_median"))
+        value = None if math.isinf(self.value) else self.value
+        own = {"kind": "figure", "case": case, "what": self.what, "ours": value, "ours_median": value, "ok": ok}
+        return {**own, **empty, "unit": self.unit, "target": self.target}
+
+
+Case = Callable[[Settings], Iterator[Comparison | Finding]]
 
 
 class Disagreement(AssertionError):
     """Two contestants do not do the same thing."""
 
 
-def figures(case: str, comparison: Comparison, settings: Settings) -> Iterator[dict[str, Any]]:
-    """Run one comparison and give a figure for each peer, or one alone where there are none."""
+def figures(case: str, comparison: Comparison | Finding, settings: Settings) -> Iterator[dict[str, Any]]:
+    """Run one comparison and give a figure for each peer, or one alone where there are none; or what was found."""
+    if isinstance(comparison, Finding):
+        yield comparison.figure(case, settings)
+        return
     contestants = {"": comparison.ours, **comparison.peers}
     with _no_collector():
         loops = {name: _loops(run, settings.turn) for name, run in contestants.items()}

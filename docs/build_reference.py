@@ -14,11 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from wane import decay, fn
+from wane._jit import Step
 from wane.decay import Decay, parse
 from wane.errors import DuplicateName, WaneError
-from wane.registry import Spec, specs
+from wane.monoids.base import monoid
+from wane.registry import CAPABILITIES, Card, MonoidSpec, Spec, WindowSpec, cards, monoids, specs, windows
 from wane.summaries.base import Summary
 from wane.times import SECOND, Nanoseconds, duration
+from wane.windows._roll import roll
+from wane.windows.base import Window
 
 FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/build_reference.py; change what it is made from, and build it again. -->"
@@ -62,11 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def pages() -> dict[str, str]:
     """Every page by its file's name."""
     found = {"index.md": _index(), "decays.md": _decays(), "functions.md": _functions()}
-    for spec in specs().values():
-        name = f"{spec.name}.md"
+    for card in cards().values():
+        name = f"{card.name}.md"
         if name in found:
-            raise DuplicateName(f"the page of {spec.name!r} would take the place of another; rename it")
-        found[name] = _page(spec)
+            raise DuplicateName(f"the page of {card.name!r} would take the place of another; rename it")
+        found[name] = _page(card) if isinstance(card, Spec) else _plain_page(card)
     return {name: f"{NOTE}\n\n{text.strip()}\n" for name, text in found.items()}
 
 
@@ -81,12 +85,70 @@ def _index() -> str:
         [
             "# Reference",
             "\n".join(table),
+            "\n".join(_monoid_table()),
+            "\n".join(_window_table()),
             "[Decays](decays.md) say how weight falls with time, [functions](functions.md) what is asked of groups.",
             "## What all summaries have",
             _prose(Summary),
             *_methods(Summary, [name for name, _ in _public(Summary)], level=3),
+            "## What all windows have",
+            _prose(Window),
+            *_methods(Window, ["insert", "evict", "query"], level=3),
+            "## Windows over whole columns",
+            _heading(3, f"wane.roll{_signature(roll)}", roll),
+            "## Monoids of one's own",
+            _heading(3, f"wane.monoid{_signature(monoid)}", monoid),
         ]
     )
+
+
+def _monoid_table() -> Iterator[str]:
+    yield "| monoid | what it is | it is | takes | guarantee |"
+    yield "| --- | --- | --- | --- | --- |"
+    for spec in monoids().values():
+        cells = (spec.title, ", ".join(sorted(spec.has)), spec.items, _cell(spec.guarantee))
+        yield f"| [{spec.make.__name__}]({spec.name}.md) | {' | '.join(cells)} |"
+
+
+def _window_table() -> Iterator[str]:
+    yield "| window | what it does | order | needs | space | time |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for spec in windows().values():
+        needs = ", ".join(sorted(spec.needs))
+        yield (
+            f"| [{spec.make.__name__}]({spec.name}.md) | {spec.title} | {spec.order} | {needs} | {_cell(spec.space)} "
+            f"| {_cell(spec.time)} |"
+        )
+
+
+def _plain_page(card: Card) -> str:
+    """The page of a monoid or a window."""
+    make = card.make
+    facts = {"Registered as": f"`{card.name}`", "Guarantee": card.guarantee, "Space": card.space, "Time": card.time}
+    methods: list[str] = []
+    if isinstance(card, MonoidSpec):
+        facts["It is"] = "; ".join(f"{name}: {CAPABILITIES[name]}" for name in sorted(card.has))
+        facts["Takes"] = card.items
+        facts["Over whole columns"] = "in native code" if card.native else "in Python"
+    if isinstance(card, WindowSpec):
+        facts["Order"] = card.order
+        facts["Needs a monoid that is"] = ", ".join(sorted(card.needs))
+        named = zip(("insert", "evict", "query"), card.steps or (), strict=False)
+        facts["Combines at most"] = ", ".join(f"{steps} in `{name}`" for name, steps in named)
+        methods = [name for name, value in _public(make) if not isinstance(value, Step)]
+    facts["Paper"] = card.paper
+    parts = [
+        f"# {make.__name__}",
+        _sentence(card.title),
+        "\n".join(f"- **{fact}:** {value}" for fact, value in facts.items() if value),
+        f"```python\n{make.__name__}{_signature(make)}\n```",
+        _prose(make),
+    ]
+    if methods:
+        parts += ["## Methods", *_methods(make, methods, level=3)]
+    if isinstance(card, WindowSpec):
+        parts.append("[What all windows have](index.md#what-all-windows-have): `insert`, `evict`, `query`, `len`.")
+    return "\n\n".join(parts)
 
 
 def _page(spec: Spec) -> str:

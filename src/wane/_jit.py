@@ -29,9 +29,12 @@ import os
 import re
 import tempfile
 import threading
+import time
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -77,23 +80,26 @@ class Inline:
     def __init__(self, py_func: Callable[..., Any]) -> None:
         functools.update_wrapper(self, py_func)
         self.py_func = py_func
-        self._compiled: dict[bool, Any] = {}
+        self._compiled: dict[tuple[bool, bool], Any] = {}
 
     def __call__(self, *args: Any) -> Any:
         """Run the plain Python body (kernels use the compiled one)."""
         with np.errstate(all="ignore"):
             return self.py_func(*args)
 
-    def compiled(self, fuse: bool) -> Any:
+    def compiled(self, fuse: bool, counted: bool = True) -> Any:
         """The compiled helper, made on first use."""
-        if fuse not in self._compiled:
-            self._compiled[fuse] = self._compile(fuse)
-        return self._compiled[fuse]
+        if (fuse, counted) not in self._compiled:
+            self._compiled[fuse, counted] = self._compile(fuse, counted)
+        return self._compiled[fuse, counted]
 
-    def _compile(self, fuse: bool) -> Any:
+    def _compile(self, fuse: bool, counted: bool) -> Any:
         import numba
 
-        return numba.njit(_bind(self.py_func, fuse), **_options(fuse))
+        options = _options(fuse, counted=counted)
+        # Only kernels call it, and it may take what Python cannot give.
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        return numba.njit(_bind(self.py_func, fuse, counted), **options)
 
 
 class _BitCast(Inline):
@@ -104,7 +110,7 @@ class _BitCast(Inline):
         self.source = source
         self.target = target
 
-    def _compile(self, fuse: bool) -> Any:
+    def _compile(self, fuse: bool, counted: bool) -> Any:
         from numba.core import types as nb
         from numba.extending import intrinsic
 
@@ -136,12 +142,22 @@ from_bits = _BitCast(_from_bits, "int64", "float64")
 class Kernel:
     """A compiled function with declared signatures; see the module's policy."""
 
-    def __init__(self, py_func: Callable[..., Any], signatures: tuple[str, ...], reorder: bool, fuse: bool) -> None:
+    def __init__(
+        self,
+        py_func: Callable[..., Any],
+        signatures: tuple[str, ...],
+        reorder: bool,
+        fuse: bool,
+        cached: bool = True,
+        counted: bool = True,
+    ) -> None:
         functools.update_wrapper(self, py_func)
         self.py_func = py_func
         self.signatures = signatures
         self.reorder = reorder
         self.fuse = fuse
+        self.cached = cached
+        self.counted = counted
         self._run: Callable[..., Any] | None = self._interpreted if DISABLED else None
 
     def __call__(self, *args: Any) -> Any:
@@ -171,7 +187,7 @@ class Kernel:
     def _compile(self) -> Callable[..., Any]:
         with _COMPILING:
             if self._run is None:
-                folder = cache_folder()
+                folder = cache_folder() if self.cached else None
                 if folder is not None:
                     # Whatever is wrong with a cache (cut entries, a full disk), the answer must not depend on it.
                     with contextlib.suppress(Exception), _entry(folder, self) as stand_in:
@@ -182,13 +198,13 @@ class Kernel:
     def _build(self, stand_in: Path | None) -> Callable[..., Any]:
         import numba
 
-        func = _bind(self.py_func, self.fuse)
+        func = _bind(self.py_func, self.fuse, self.counted)
         if stand_in is not None:
             func.__code__ = func.__code__.replace(co_filename=str(stand_in))
         built: Callable[..., Any] = numba.njit(
             [signature(declared) for declared in self.signatures],
             cache=stand_in is not None,
-            **_options(self.fuse, self.reorder),
+            **_options(self.fuse, self.reorder, self.counted),
         )(func)
         return built
 
@@ -211,6 +227,224 @@ def inline(py_func: Callable[..., Any]) -> Inline:
     return Inline(py_func)
 
 
+class Step:
+    """A text with open names: functions that are given when it is closed, such as a monoid's `combine`.
+
+    One text so serves every monoid, and runs as it stands in Python and compiled. What an open name stands for in the
+    file is a stand-in that is never called.
+    """
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        self.py_func = py_func
+        self.__doc__ = py_func.__doc__
+
+    def __call__(self, *given: Any) -> Any:
+        """Stands where one text calls another; only what is closed can be called."""
+        raise NotImplementedError(self.py_func.__qualname__)
+
+    def closed(self, given: Mapping[str, Any]) -> Callable[..., Any]:
+        """The text as a Python function, its open names and those of the steps it calls given."""
+        return self._close(given, lambda func: func)
+
+    def inlined(self, given: Mapping[str, Any]) -> Inline:
+        """The same as a helper to be compiled into kernels."""
+        return Inline(self._close(given, helper))
+
+    def kernel(self, given: Mapping[str, Any], *signatures: str, cached: bool, counted: bool) -> Kernel:
+        """The same as a kernel. What users gave is not cached: its fingerprint could miss what it depends on."""
+        return Kernel(self.inlined(given).py_func, signatures, False, True, cached, counted)
+
+    def _close(self, given: Mapping[str, Any], as_helper: Callable[[Any], Any]) -> types.FunctionType:
+        func = self.py_func
+        assert isinstance(func, types.FunctionType)
+        known: dict[str, Any] = {}
+        for name in func.__code__.co_names:
+            value = given.get(name, func.__globals__.get(name))
+            if isinstance(value, Step):
+                known[name] = as_helper(value._close(given, as_helper))
+            elif name in given:
+                known[name] = as_helper(value) if callable(value) else value
+        return _rebound(func, known)
+
+
+def helper(func: Any) -> Inline:
+    """A function of anybody's as a helper."""
+    return func if isinstance(func, Inline) else Inline(func)
+
+
+def step(py_func: Callable[..., Any]) -> Step:
+    """Declare a text with open names."""
+    return Step(py_func)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How columns of some type are laid out in memory: one cell a value, tuples and rows of arrays as well.
+
+    Attributes:
+        dtype: Of an array that holds them; object where nothing is compiled.
+        width: The length of one value that is an array, or 0.
+        view: Compiled into kernels as ``cells(store)``: a column whose entries are the values themselves.
+        counted: Whether what makes the values allocates.
+    """
+
+    dtype: np.dtype[Any]
+    width: int
+    view: Inline
+    counted: bool = True
+
+    def store(self, size: int) -> NDArray[Any]:
+        """An array with room for some values."""
+        return np.zeros((size, self.width) if self.width else size, self.dtype)
+
+    @property
+    def signature(self) -> str:
+        """How kernels declare it."""
+        if self.width:
+            return f"{self.dtype}[:, ::1]"
+        return "uint8[::1]" if self.dtype.names else f"{self.dtype.name.replace('bool', 'boolean')}[::1]"
+
+    def passed(self, store: NDArray[Any]) -> NDArray[Any]:
+        """The array as kernels take it."""
+        return store.view(np.uint8) if self.dtype.names else store
+
+
+def _itself(store: NDArray[Any]) -> NDArray[Any]:
+    """What is stored, as it stands."""
+    return store
+
+
+PLAIN = Layout(np.dtype(object), 0, Inline(_itself))
+"""The layout where nothing is compiled."""
+
+
+class _Cells(Inline):
+    """Reads bytes as a column of tuples, which NumPy has no type for."""
+
+    def __init__(self, cell: Any) -> None:
+        super().__init__(_itself)
+        self.cell = cell
+        self.name = str(cell)
+
+    def _compile(self, fuse: bool, counted: bool) -> Any:
+        from numba.core import types as nb
+        from numba.extending import intrinsic
+
+        cgutils: Any = import_module("numba.core.cgutils")
+        arrays: Any = import_module("numba.np.arrayobj")
+        column = nb.Array(self.cell, 1, "C")
+
+        def view(typing: Any, store: Any) -> Any:  # noqa: ARG001 -- numba reads the parameters' names
+            def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                given = arrays.make_array(sig.args[0])(context, builder, args[0])
+                made = arrays.make_array(column)(context, builder)
+                size = context.get_abi_sizeof(context.get_data_type(self.cell))
+                each = context.get_constant(nb.intp, size)
+                (length,) = cgutils.unpack_tuple(builder, given.shape, 1)
+                arrays.populate_array(
+                    made,
+                    data=builder.bitcast(given.data, made.data.type),
+                    shape=cgutils.pack_array(builder, [builder.sdiv(length, each)]),
+                    strides=cgutils.pack_array(builder, [each]),
+                    itemsize=each,
+                    meminfo=given.meminfo,
+                    parent=given.parent,
+                )
+                if context.enable_nrt:
+                    context.nrt.incref(builder, sig.args[0], args[0])
+                return made._getvalue()
+
+            return column(store), generate
+
+        return intrinsic(view)
+
+
+def layouts(lift: Any, combine: Any, lower: Any, identity: Any, item: str) -> tuple[Layout, Layout]:
+    """How aggregates and answers are laid out, found by compiling a monoid's functions for one type of item.
+
+    Raises whatever the compiler raises for functions that are not for it.
+    """
+    if not isinstance(identity, np.ndarray):
+        with contextlib.suppress(Exception):  # they allocate
+            return _layouts(lift, combine, lower, identity, item, False)
+    return _layouts(lift, combine, lower, identity, item, True)
+
+
+def _layouts(lift: Any, combine: Any, lower: Any, identity: Any, item: str, counted: bool) -> tuple[Layout, Layout]:
+    numba: Any = import_module("numba")
+    unify = import_module("numba.core.registry").cpu_target.typing_context.unify_types
+
+    def result(func: Any, *given: Any) -> Any:
+        made = helper(func).compiled(True, counted)
+        made.compile(given)
+        return made.overloads[given].signature.return_type
+
+    def both(first: Any, second: Any) -> Any:
+        found = unify(first, second)
+        if found is None:
+            raise TypeError(f"aggregates are {first} here and {second} there")
+        return found
+
+    lifted = result(lift, numba.core.sigutils.normalize_signature(f"void({item})")[0][0])
+    cell = both(numba.typeof(identity), lifted)
+    while cell != (wider := both(cell, result(combine, cell, cell))):
+        cell = wider
+    width = len(identity) if isinstance(identity, np.ndarray) else 0
+    return _layout(cell, width, counted), _layout(result(lower, cell), 0, counted)
+
+
+def _layout(cell: Any, width: int, counted: bool) -> Layout:
+    from numba.core.registry import cpu_target
+
+    dtype = _dtype(cell)
+    if not dtype.names:
+        return Layout(dtype, width, Inline(_itself), counted)
+    context = cpu_target.target_context
+    if context.get_abi_sizeof(context.get_data_type(cell)) != dtype.itemsize:
+        raise TypeError(f"{cell} has no layout that NumPy shares")
+    return Layout(dtype, 0, _Cells(cell), counted)
+
+
+def _dtype(cell: Any) -> np.dtype[Any]:
+    nb: Any = import_module("numba.core.types")
+    from numba.np.numpy_support import as_dtype
+
+    if isinstance(cell, nb.BaseTuple):
+        return np.dtype([(f"f{i}", _dtype(part)) for i, part in enumerate(cell.types)], align=True)
+    if isinstance(cell, nb.Literal):
+        return _dtype(cell.literal_type)
+    return np.dtype(as_dtype(cell.dtype if isinstance(cell, nb.Array) else cell))
+
+
+class _Cycles(Inline):
+    """Reads the processor's counter of cycles."""
+
+    def _compile(self, fuse: bool, counted: bool) -> Any:
+        from numba.core import types as nb
+        from numba.extending import intrinsic
+
+        ir: Any = import_module("llvmlite.ir")
+
+        def read(typing: Any) -> Any:  # noqa: ARG001 -- numba reads the parameters' names
+            def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+                counter = ir.FunctionType(ir.IntType(64), [])
+                return builder.call(builder.module.declare_intrinsic("llvm.readcyclecounter", fnty=counter), [])
+
+            return nb.int64(), generate
+
+        return intrinsic(read)
+
+
+cycles = _Cycles(time.perf_counter_ns)
+"""The processor's counter of cycles in kernels (0 on machines that keep it to themselves), nanoseconds in Python."""
+
+
+def why_not(error: Exception) -> str:
+    """What the compiler says is wrong with a user's function, in a line."""
+    lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines()]
+    return next((line for line in lines if line and not line.startswith("Failed in ")), repr(error))
+
+
 def over_arrays(func: Callable[[float], float], what: str) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Turn a user's function of one number into one of an array: compiled if it compiles, else slow with a warning.
 
@@ -222,10 +456,8 @@ def over_arrays(func: Callable[[float], float], what: str) -> Callable[[NDArray[
         try:
             return _compiled_over_arrays(func)
         except Exception as why:  # numba fails in many ways on code that is not for it
-            lines = [line.strip() for line in _COLOUR.sub("", str(why)).splitlines()]
-            reason = next((line for line in lines if line and not line.startswith("Failed in ")), repr(why))
             warnings.warn(
-                f"{what} does not compile, so it runs as plain Python, some hundred times slower ({reason})",
+                f"{what} does not compile, so it runs as plain Python, some hundred times slower ({why_not(why)})",
                 RuntimeWarning,
                 stacklevel=4,
             )
@@ -351,23 +583,29 @@ def _names(code: types.CodeType) -> set[str]:
     return {*code.co_names}.union(*inner)
 
 
-def _options(fuse: bool, reorder: bool = False) -> dict[str, Any]:
-    """What the compiler may do."""
+def _options(fuse: bool, reorder: bool = False, counted: bool = True) -> dict[str, Any]:
+    """What the compiler may do; code that allocates nothing need not count references to arrays, which costs."""
     flags = {name for name, wanted in (("contract", fuse), ("reassoc", reorder)) if wanted}
-    return {"nogil": True, "error_model": "numpy", "fastmath": flags or False}
+    options = {"nogil": True, "error_model": "numpy", "fastmath": flags or False}
+    return options if counted else {**options, "_nrt": False}
 
 
-def _bind(py_func: Callable[..., Any], fuse: bool) -> types.FunctionType:
+def _bind(py_func: Callable[..., Any], fuse: bool, counted: bool = True) -> types.FunctionType:
     """Give a copy of `py_func` whose helpers are compiled ones; numba reads them from the function's globals."""
     assert isinstance(py_func, types.FunctionType)
     helpers = {
-        name: value.compiled(fuse)
+        name: value.compiled(fuse, counted)
         for name in py_func.__code__.co_names
         if isinstance(value := py_func.__globals__.get(name), Inline)
     }
+    return _rebound(py_func, helpers)
+
+
+def _rebound(py_func: types.FunctionType, known: Mapping[str, Any]) -> types.FunctionType:
+    """A copy of a function with some of its globals changed."""
     bound = types.FunctionType(
         py_func.__code__,
-        {**py_func.__globals__, **helpers},
+        {**py_func.__globals__, **known},
         py_func.__name__,
         py_func.__defaults__,
         py_func.__closure__,
@@ -411,7 +649,7 @@ def _entry(folder: Path, made: Kernel) -> Iterator[Path]:
     import numba
 
     config: Any = numba.config
-    options = _options(made.fuse, made.reorder)
+    options = _options(made.fuse, made.reorder, made.counted)
     switches = (numba.__version__, bool(config.BOUNDSCHECK), made.signatures, options)
     stand_in = folder / f"{made.py_func.__module__}-{fingerprint(made.py_func, switches)}.py"
     before = config.CACHE_DIR

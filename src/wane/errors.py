@@ -36,6 +36,14 @@ class QueryInPast(WaneError, ValueError):
     """``now`` lies before the newest item, so that some weights would pass 1."""
 
 
+class EmptyWindow(WaneError, IndexError):
+    """An item was to be evicted from a window that has none."""
+
+
+class TooLate(BadInput):
+    """An item later than the lateness that a window was promised."""
+
+
 class Unsupported(WaneError, TypeError):
     """A thing asked of something that cannot do it; the message names what can."""
 

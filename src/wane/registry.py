@@ -1,9 +1,10 @@
-"""What wane has: each thing's :class:`Spec`, found by name.
+"""What wane has: each thing's :class:`Card`, found by name.
 
-A summary, window or monoid is one file that exports one frozen `SPEC`, and one line in its folder's list
-(`__init__.pyi`, which editors and type checkers read as well). Everything else (its public name, its row in
-``wane list``, its reference page, its laws, its bench case) follows from the `SPEC`. Packages of others join
-through the entry-point group ``wane.specs``, whose values are modules that export a `SPEC`.
+A summary or window is one file whose class has one frozen `SPEC`, and one line in its folder's list (`__init__.pyi`,
+which editors and type checkers read as well); a file of monoids holds a family of them, each with its `SPEC` and line.
+Everything else (its public name, its row in ``wane list``, its reference page, its laws, its bench case) follows from
+the `SPEC`. Packages of others join through the entry-point group ``wane.specs``, whose values are modules that export a
+`SPEC`.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module, metadata
 from importlib.resources import files
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
-from wane.errors import DuplicateName, UnknownName
+from wane.errors import BadParameter, DuplicateName, UnknownName
 
-FOLDERS = ("summaries",)
+FOLDERS = ("summaries", "monoids", "windows")
 """The folders with a list, in the order of ``wane list``."""
 
 ENTRY_POINTS = "wane.specs"
+
+Found = TypeVar("Found", bound="Card")
 
 
 class Equality(Enum):
@@ -38,21 +41,39 @@ class Equality(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spec:
-    """Everything wane knows of one summary, as data.
+class Card:
+    """What wane knows of everything that is registered.
 
     Attributes:
         name: Its name in states, queries and lists.
         make: Its class.
-        version: The version of its wire form; a reader takes this and every older one.
         title: What it is, in half a line.
-        questions: Its questions: methods that give a number, or an array or list of them.
-        timeless: Those of them whose answer does not depend on now.
-        arguments: What laws ask a question with, for those that need more than now.
         guarantee: What its answers are worth, as a sentence with its parameters.
         space: Its size as a formula.
         time: Its cost per row as a formula.
         paper: Where the algorithm and its guarantee come from.
+    """
+
+    folder: ClassVar[str]
+
+    name: str
+    make: Any
+    title: str
+    guarantee: str
+    space: str
+    time: str
+    paper: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec(Card):
+    """Everything wane knows of one summary, as data.
+
+    Attributes:
+        version: The version of its wire form; a reader takes this and every older one.
+        questions: Its questions: methods that give a number, or an array or list of them.
+        timeless: Those of them whose answer does not depend on now.
+        arguments: What laws ask a question with, for those that need more than now.
         equality: Its class of equality.
         undecayed: Its class where nothing decays and weights are whole numbers that sum to less than ``2**53``, if that
             is another one.
@@ -77,16 +98,11 @@ class Spec:
         state_bytes: An upper bound of the size of `to_bytes()` for given parameters, whatever the stream.
     """
 
-    name: str
-    make: Any
+    folder = "summaries"
+
     version: int
-    title: str
     questions: tuple[str, ...]
     timeless: tuple[str, ...]
-    guarantee: str
-    space: str
-    time: str
-    paper: str
     equality: Equality
     decays: frozenset[str]
     items: str
@@ -104,6 +120,66 @@ class Spec:
     state_bytes: Callable[[Mapping[str, Any]], int]
 
 
+@dataclass(frozen=True, kw_only=True)
+class MonoidSpec(Card):
+    """Everything wane knows of one monoid, as data.
+
+    Attributes:
+        has: Its capabilities, some of :data:`CAPABILITIES`.
+        items: What it takes: ``"numbers"``, ``"pairs"`` of a number and what belongs to it, ``"timed"`` pairs of a
+            number and its time, or ``"any"``.
+        native: Whether its functions compile, so that whole columns go through native code.
+        parameters: Sets of arguments that laws, benchmarks and the reference use.
+        bits: Whether combining gives the same bits in any grouping; if not, the same but for rounding.
+    """
+
+    folder = "monoids"
+
+    has: frozenset[str]
+    items: str = "numbers"
+    native: bool = True
+    parameters: tuple[Mapping[str, Any], ...] = ({},)
+    bits: bool = True
+
+    def __post_init__(self) -> None:
+        unknown = self.has - set(CAPABILITIES)
+        if unknown:
+            raise BadParameter(f"{self.name} claims to be {min(unknown)!r}; there are {', '.join(CAPABILITIES)}")
+
+
+CAPABILITIES: Mapping[str, str] = {
+    "commutative": "the order of its arguments does not matter",
+    "invertible": "what was combined can be taken out again",
+    "idempotent": "a thing combined with itself is that thing",
+}
+"""What a monoid may have and a window may need."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowSpec(Card):
+    """Everything wane knows of one window, as data.
+
+    Attributes:
+        needs: The capabilities that it asks of a monoid, some of :data:`CAPABILITIES`.
+        order: The order in which items come and go, in a few words.
+        fifo: Whether it is a queue: `insert` at the end, `evict` at the front, `query` of all.
+        steps: At most how many times an insert, an evict and a query combine, where that is constant.
+        average: The same on average, for windows that are not empty.
+        compiled: Whether its text runs compiled as well.
+        parameters: Sets of arguments beside the monoid that laws, benchmarks and the reference use.
+    """
+
+    folder = "windows"
+
+    needs: frozenset[str] = frozenset()
+    order: str = "first in, first out"
+    fifo: bool = True
+    steps: tuple[int, int, int] | None = None
+    average: tuple[float, float, float] | None = None
+    compiled: bool = True
+    parameters: tuple[Mapping[str, Any], ...] = ({},)
+
+
 @functools.cache
 def listed(folder: str) -> Mapping[str, str]:
     """The public names of a folder and the modules they are in, read from its list."""
@@ -117,29 +193,56 @@ def listed(folder: str) -> Mapping[str, str]:
 
 
 @functools.cache
-def specs() -> Mapping[str, Spec]:
+def cards() -> Mapping[str, Card]:
     """Every registered thing by name; two things of one name are refused."""
-    modules = [module for folder in FOLDERS for module in listed(folder).values()]
-    modules += [entry.value for entry in metadata.entry_points(group=ENTRY_POINTS)]
-    found: dict[str, Spec] = {}
-    for module in modules:
-        spec: Spec = import_module(module).SPEC
-        if spec.name in found and found[spec.name] != spec:
+    made = [getattr(import_module(module), name) for folder in FOLDERS for name, module in listed(folder).items()]
+    entries = metadata.entry_points(group=ENTRY_POINTS)
+    found: dict[str, Card] = {}
+    for where, card in [
+        *((cls.__module__, cls.SPEC) for cls in made),
+        *((entry.value, import_module(entry.value).SPEC) for entry in entries),
+    ]:
+        if card.name in found and found[card.name] != card:
             raise DuplicateName(
-                f"{module} and {found[spec.name].make.__module__} both register {spec.name!r}; rename one of them"
+                f"{where} and {found[card.name].make.__module__} both register {card.name!r}; rename one of them"
             )
-        found[spec.name] = spec
+        found[card.name] = card
     return found
 
 
-def lookup(name: str) -> Spec:
-    """The thing of this name."""
-    known = specs()
+def _in_folder(folder: str) -> Mapping[str, Any]:
+    return {name: card for name, card in cards().items() if card.folder == folder}
+
+
+def specs() -> Mapping[str, Spec]:
+    """Every registered summary by name."""
+    return _in_folder("summaries")
+
+
+def monoids() -> Mapping[str, MonoidSpec]:
+    """Every registered monoid by name."""
+    return _in_folder("monoids")
+
+
+def windows() -> Mapping[str, WindowSpec]:
+    """Every registered window by name."""
+    return _in_folder("windows")
+
+
+def find(name: str, among: Mapping[str, Found] | None = None, what: str = "nothing is registered as") -> Found | Any:
+    """The thing of this name, among all or some."""
+    known: Mapping[str, Any] = cards() if among is None else among
     if name not in list(known):
         near = difflib.get_close_matches(str(name), known, 1)
         meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-        raise UnknownName(f"nothing is registered as {name!r}; {meant}")
+        raise UnknownName(f"{what} {name!r}; {meant}")
     return known[name]
+
+
+def lookup(name: str) -> Spec:
+    """The summary of this name."""
+    found: Spec = find(name, specs())
+    return found
 
 
 def takers(decay_kind: str) -> list[str]:

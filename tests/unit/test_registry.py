@@ -11,8 +11,8 @@ from importlib import metadata
 import pytest
 
 from wane import registry
-from wane.errors import DuplicateName, UnknownName, WaneError
-from wane.registry import Equality, Spec, listed, lookup, specs, takers
+from wane.errors import BadParameter, DuplicateName, UnknownName, WaneError
+from wane.registry import CAPABILITIES, Equality, Spec, cards, find, listed, lookup, monoids, specs, takers, windows
 from wane.summaries.moments import SPEC as MOMENTS
 
 FAKE = "a_package_of_another"
@@ -20,9 +20,9 @@ FAKE = "a_package_of_another"
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    specs.cache_clear()
+    cards.cache_clear()
     yield
-    specs.cache_clear()
+    cards.cache_clear()
 
 
 def bring(monkeypatch: pytest.MonkeyPatch, *found: Spec) -> None:
@@ -55,6 +55,21 @@ def test_every_listed_name_is_registered_under_its_class() -> None:
         assert spec.make.SPEC is spec
         assert isinstance(spec.equality, Equality)
         assert lookup(name) is spec
+
+
+def test_each_folder_has_its_own() -> None:
+    for folder, known in (("summaries", specs()), ("monoids", monoids()), ("windows", windows())):
+        assert {card.make.__name__ for card in known.values()} == set(listed(folder))
+        assert {card.folder for card in known.values()} == {folder}
+        assert all(find(name) is card and card.make.SPEC is card for name, card in known.items())
+    assert list(cards()) == [*specs(), *monoids(), *windows()]
+    with pytest.raises(UnknownName, match="nothing is registered as 'daba'"):
+        lookup("daba")
+
+
+def test_a_monoid_cannot_claim_what_there_is_not() -> None:
+    with pytest.raises(BadParameter, match=f"sum claims to be 'quick'; there are {', '.join(CAPABILITIES)}"):
+        dataclasses.replace(monoids()["sum"], has=frozenset({"quick"}))
 
 
 def test_an_unknown_name_suggests_a_near_one() -> None:

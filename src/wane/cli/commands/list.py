@@ -9,56 +9,75 @@ from typing import Annotated, Any
 import typer
 
 from wane.cli.output import show_table
-from wane.registry import Spec, lookup, specs
+from wane.registry import Card, MonoidSpec, Spec, WindowSpec, cards, find
+
+HEADS = {
+    "summaries": ("name", "answers", "guarantee", "equality", "decays", "space", "paper"),
+    "monoids": ("name", "title", "has", "items", "guarantee", "space", "time", "paper"),
+    "windows": ("name", "title", "order", "needs", "space", "time", "paper"),
+}
+"""What the table of each folder shows."""
 
 
 def command(
     name: Annotated[str | None, typer.Argument(help="Show all that is known of this one.", show_default=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the summaries: what each answers, and what its answers are worth."""
+    """List the summaries, monoids and windows: what each answers or does, and what that is worth."""
     if as_json:
-        found = facts(lookup(name)) if name else [facts(spec) for spec in specs().values()]
+        found = facts(find(name)) if name else [facts(card) for card in cards().values()]
         print(json.dumps(found, indent=2))
     elif name:
-        _show_card(lookup(name))
+        _show_card(find(name))
     else:
-        head = ("name", "answers", "guarantee", "equality", "decays", "space", "paper")
-        show_table(head, [[_text(facts(spec)[fact]) for fact in head] for spec in specs().values()])
+        for folder, head in HEADS.items():
+            known = [facts(card) for card in cards().values() if card.folder == folder]
+            show_table(head, [[_text(card[fact]) for fact in head] for card in known], folder)
+            print()
 
 
-def facts(spec: Spec) -> dict[str, Any]:
+def facts(card: Card) -> dict[str, Any]:
     """The fact card of one thing, as plain values."""
+    own: dict[str, Any] = {}
+    if isinstance(card, Spec):
+        own = {
+            "answers": list(card.questions),
+            "timeless": list(card.timeless),
+            "functions": [f"fn.{name}" for name in card.functions],
+            "equality": card.equality.value,
+            "decays": sorted(card.decays),
+            "items": card.items,
+            "absent laws": dict(card.absent),
+            "version": card.version,
+        }
+    elif isinstance(card, MonoidSpec):
+        own = {"has": sorted(card.has), "items": card.items, "native": card.native}
+    elif isinstance(card, WindowSpec):
+        own = {"order": card.order, "needs": sorted(card.needs), "combines at most": list(card.steps or ())}
     return {
-        "name": spec.name,
-        "title": spec.title,
-        "class": f"{spec.make.__module__}.{spec.make.__qualname__}",
-        "answers": list(spec.questions),
-        "timeless": list(spec.timeless),
-        "functions": [f"fn.{name}" for name in spec.functions],
-        "guarantee": spec.guarantee,
-        "equality": spec.equality.value,
-        "decays": sorted(spec.decays),
-        "items": spec.items,
-        "space": spec.space,
-        "time": spec.time,
-        "paper": spec.paper,
-        "absent laws": dict(spec.absent),
-        "version": spec.version,
+        "name": card.name,
+        "kind": card.folder,
+        "title": card.title,
+        "class": f"{card.make.__module__}.{card.make.__qualname__}",
+        "guarantee": card.guarantee,
+        **own,
+        "space": card.space,
+        "time": card.time,
+        "paper": card.paper,
     }
 
 
-def _show_card(spec: Spec) -> None:
-    card = facts(spec)
+def _show_card(found: Card) -> None:
+    card = facts(found)
     width = max(map(len, card))
     for fact, value in card.items():
         if value or value == 0:
             print(f"{fact.ljust(width)}  {_text(value)}")
     print()
-    print(inspect.getdoc(spec.make) or "")
+    print(inspect.getdoc(found.make) or "")
 
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         return "; ".join(f"{name}: {why}" for name, why in value.items())
-    return ", ".join(value) if isinstance(value, list) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,17 @@
+from .bits import Bloom as Bloom
+from .decayed import Decayed as Decayed
+from .extremes import ArgMax as ArgMax
+from .extremes import ArgMin as ArgMin
+from .extremes import Max as Max
+from .extremes import Min as Min
+from .extremes import MinCount as MinCount
+from .mergeable import Mergeable as Mergeable
+from .product import Product as Product
+from .sequences import Collect as Collect
+from .sequences import First as First
+from .sequences import Last as Last
+from .sums import ArithmeticMean as ArithmeticMean
+from .sums import Count as Count
+from .sums import GeometricMean as GeometricMean
+from .sums import SampleStdDev as SampleStdDev
+from .sums import Sum as Sum

@@ -1,0 +1,14 @@
+from .aba import ABA as ABA
+from .daba import DABA as DABA
+from .daba_cached import DABACached as DABACached
+from .daba_lite import DABALite as DABALite
+from .finger_tree import FingerTree as FingerTree
+from .nested import Nested as Nested
+from .out_of_order import OutOfOrder as OutOfOrder
+from .panes import Panes as Panes
+from .reactive import Reactive as Reactive
+from .recalc import Recalc as Recalc
+from .sources import Sources as Sources
+from .subtract_on_evict import SubtractOnEvict as SubtractOnEvict
+from .two_stacks import TwoStacks as TwoStacks
+from .two_stacks_lite import TwoStacksLite as TwoStacksLite
