@@ -11,9 +11,7 @@
 
 from __future__ import annotations
 
-import glob
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +24,8 @@ from wane.expr import Expr
 from wane.fn import Fn
 from wane.grouped import LowLevel
 from wane.plan import Plan, build, check
+from wane.sources.base import Source, are_paths
+from wane.sources.formats import open_source
 from wane.summaries.base import POLICIES
 from wane.times import instant
 
@@ -62,13 +62,13 @@ class Grouped:
         if at is not None and plan.every is not None:
             raise BadParameter(f"by epochs, now is the end of each; leave now={now!r} away, or leave every= away")
         engine = self._run(plan)
-        return engine.answers(at).replace_schema_metadata({"wane": json.dumps(_report(engine))})
+        return engine.answers(at).replace_schema_metadata({"wane": json.dumps(_report(engine, self.source))})
 
     def states(self, *fns: Fn) -> pa.Table:
         """The states behind the answers, one row a group: to keep, merge and ask later (:mod:`wane.states`)."""
         plan = self.plan(*fns)
         engine = self._run(plan)
-        return states.table(plan, engine.schema, list(engine.flush()), _report(engine))
+        return states.table(plan, engine.schema, list(engine.flush()), _report(engine, self.source))
 
     def _run(self, plan: Plan) -> LowLevel:
         """All rows of the source in one low level."""
@@ -92,7 +92,8 @@ def group(
 
     Args:
         source: An Arrow table, record batch or reader, a pandas or polars frame, anything else with an Arrow stream,
-            or a path, a glob or a list of paths of Parquet files.
+            a :class:`wane.sources.Source`, or a path, a glob or a list of paths of files that one reads (Parquet, pcap,
+            CSV).
         keys: Columns to group by; null is a key of its own.
         every: Epochs: the time column and a length, such as ``("time", "1 minute")``, and perhaps an offset.
         time: The time column, where there are no epochs.
@@ -104,11 +105,12 @@ def group(
             raise BadParameter(f"a key is a column's name, got {key!r}; write group(table, 'destIP')")
     if before not in POLICIES:
         raise BadParameter(f"before must be one of {', '.join(POLICIES)}, got {before!r}")
-    return Grouped(source, keys, time, every, where, before)
+    return Grouped(open_source(source) if are_paths(source) else source, keys, time, every, where, before)
 
 
-def _report(engine: LowLevel) -> dict[str, Any]:
-    return {"rows": engine.rows, "dropped": dict(engine.dropped)}
+def _report(engine: LowLevel, source: Any) -> dict[str, Any]:
+    lost = dict(source.dropped) if isinstance(source, Source) else {}
+    return {"rows": engine.rows, "dropped": lost | dict(engine.dropped)}
 
 
 def dropped(table: pa.Table) -> dict[str, int]:
@@ -120,8 +122,8 @@ def dropped(table: pa.Table) -> dict[str, int]:
 
 def read(source: Any, columns: Iterable[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The schema of a source and its batches; of files, only the columns that are needed are read."""
-    if isinstance(source, (str, os.PathLike)) or (isinstance(source, (list, tuple)) and source and _are_paths(source)):
-        return _read_files(source, list(columns))
+    if isinstance(source, Source):
+        return source.schema, source.batches(list(columns))
     if isinstance(source, pa.RecordBatchReader):
         return source.schema, iter(source)
     if isinstance(source, pa.RecordBatch):
@@ -145,44 +147,6 @@ def read(source: Any, columns: Iterable[str]) -> tuple[pa.Schema, Iterator[pa.Re
     if not isinstance(source, pa.Table):
         raise BadInput(
             f"cannot read rows from a {type(source).__name__}; give an Arrow table or reader, a pandas or polars "
-            "frame, or the path of Parquet files"
+            "frame, or the path of Parquet, pcap or CSV files"
         )
     return source.schema, iter(source.to_batches(max_chunksize=BATCH))
-
-
-def _read_files(source: Any, columns: list[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    import pyarrow.dataset as ds
-
-    paths = [os.fspath(source)] if isinstance(source, (str, os.PathLike)) else [os.fspath(path) for path in source]
-    found = [match for path in paths for match in (sorted(glob.glob(path)) if glob.has_magic(path) else [path])]
-    missing = [path for path in found if not os.path.exists(path)]
-    if missing or not found:
-        raise BadInput(f"there is no file {(missing or paths)[0]!r}; give the path or glob of Parquet files")
-    try:
-        data = ds.dataset(found[0] if len(found) == 1 else found, format="parquet")
-        for fragment in data.get_fragments():  # a file without a column would read as nulls
-            lacking = [
-                name for name in columns if name in data.schema.names and name not in fragment.physical_schema.names
-            ]
-            if lacking:
-                raise BadInput(f"{fragment.path!r} has no column {lacking[0]!r}, and other files have; leave it out")
-    except (pa.ArrowException, OSError) as why:
-        raise BadInput(f"{found[0]!r} or a file beside it cannot be read as Parquet: {why}") from why
-    wanted = [name for name in columns if name in data.schema.names]
-    return data.schema, _batches(data.to_batches(columns=wanted, batch_size=BATCH))
-
-
-def _batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches of files; what is wrong with one is told when it is reached."""
-    while True:
-        try:
-            batch = next(batches)
-        except StopIteration:
-            return
-        except (pa.ArrowException, OSError) as why:
-            raise BadInput(f"a file cannot be read: {why}") from why
-        yield batch
-
-
-def _are_paths(source: Iterable[Any]) -> bool:
-    return all(isinstance(item, (str, os.PathLike)) for item in source)

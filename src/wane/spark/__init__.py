@@ -12,6 +12,7 @@ except ImportError:
     raise MissingExtra("wane.spark needs PySpark: pip install 'wane[spark]'") from None
 
 from wane.spark.group import Grouped, group
+from wane.spark.pcap import register
 from wane.spark.session import session, tune
 
-__all__ = ["Grouped", "group", "session", "tune"]
+__all__ = ["Grouped", "group", "register", "session", "tune"]
