@@ -12,9 +12,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -28,6 +28,9 @@ from wane.sources.base import Source, are_paths
 from wane.sources.formats import open_source
 from wane.summaries.base import POLICIES
 from wane.times import instant
+
+if TYPE_CHECKING:
+    from wane.gsql import Program, Query
 
 BATCH = 1 << 20
 """Rows of a batch, where the source does not say."""
@@ -150,3 +153,90 @@ def read(source: Any, columns: Iterable[str]) -> tuple[pa.Schema, Iterator[pa.Re
             "frame, or the path of Parquet, pcap or CSV files"
         )
     return source.schema, iter(source.to_batches(max_chunksize=BATCH))
+
+
+def gsql(
+    text: str,
+    tables: Mapping[str, Any],
+    *,
+    bindings: Mapping[str, Any] | None = None,
+    now: Any = "latest",
+    before: str = "error",
+) -> pa.Table:
+    """Ask one query in GSQL (:mod:`wane.gsql`); gives its answer.
+
+    Args:
+        text: The query, and whatever declarations and views it needs.
+        tables: What it may name: sources as :func:`group` takes them. A capture named ``TCP``, ``UDP`` or ``ICMP`` is
+            that protocol's packets, and by any other name all of them.
+        bindings: What declared aggregates stand for.
+        now: The time of the question where there are no epochs: a time, or ``"latest"``.
+        before: What happens to a row before a landmark: ``"error"``, ``"drop"`` (counted) or ``"clamp"``.
+    """
+    answers = gsql_all(text, tables, bindings=bindings, now=now, before=before)
+    if len(answers) > 1:
+        raise BadParameter(f"the text has {len(answers)} queries, and one is asked here; use local.gsql_all, or views")
+    return answers[0]
+
+
+def gsql_all(
+    text: str,
+    tables: Mapping[str, Any],
+    *,
+    bindings: Mapping[str, Any] | None = None,
+    now: Any = "latest",
+    before: str = "error",
+) -> tuple[pa.Table, ...]:
+    """Ask all queries of a text in GSQL; the arguments are those of :func:`gsql`, and views are no answers."""
+    from wane.gsql import compile
+
+    sources = {
+        name: open_source(source, name) if are_paths(source) else _table(source) for name, source in tables.items()
+    }
+    program = compile(text, {name: source.schema for name, source in sources.items()}, bindings)
+    return tuple(run(program, sources, now, before))
+
+
+def run(program: Program, sources: Mapping[str, Any], now: Any = "latest", before: str = "error") -> Iterator[pa.Table]:
+    """The answers of a program, one after the other; each source has a schema, and can be read more than once."""
+    views: dict[str, pa.Table] = {}
+    for query in program.queries:
+        answer = _answer(query, views[query.source] if query.source in views else sources[query.source], now, before)
+        if query.name is not None:
+            views[query.name] = answer
+        if query in program.asked:
+            yield answer
+
+
+def _answer(query: Query, source: Any, now: Any, before: str) -> pa.Table:
+    """The answer of one query of a program, with what was dropped."""
+    plan = query.plan
+    if plan is None:
+        _, batches = read(source, query.after.needs)
+        chosen = [query.after(batch) for batch in batches]
+        lost = dict(source.dropped) if isinstance(source, Source) else {}
+        made = pa.Table.from_batches(chosen, query.schema)
+        return made.replace_schema_metadata({"wane": json.dumps({"dropped": lost})})
+    rows = source
+    if query.before is not None:
+        _, batches = read(source, query.before.needs)
+        made_of = pa.schema([source.schema.field(name) for name in query.before.needs])
+        rows = pa.RecordBatchReader.from_batches(query.before.schema(made_of), query.before.over(batches))
+    asked = group(rows, *plan.keys, every=query.every, time=query.time, where=plan.where, before=before)
+    answers = asked.agg(*query.fns, now="latest" if plan.time is None or plan.every is not None else now)
+    report = json.loads(answers.schema.metadata[b"wane"])
+    if query.before is not None and isinstance(source, Source):
+        report["dropped"] = dict(source.dropped) | report["dropped"]
+    made = pa.Table.from_batches(map(query.after, answers.combine_chunks().to_batches()), query.schema)
+    return made.replace_schema_metadata({"wane": json.dumps(report)})
+
+
+def _table(source: Any) -> Any:
+    """A source that can be read more than once, and tells its columns."""
+    if isinstance(source, (pa.Table, Source)):
+        return source
+    if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
+        schema, batches = read(source, source.columns)
+    else:
+        schema, batches = read(source, ())
+    return pa.Table.from_batches(list(batches), schema)

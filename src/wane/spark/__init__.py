@@ -4,6 +4,8 @@ The same descriptions as everywhere (:mod:`wane.fn`), over any DataFrame, classi
 the JVM. Arrow record batches go in and come out, and two functions over them do the work (:mod:`wane.grouped`).
 """
 
+from typing import TYPE_CHECKING, Any
+
 from wane.errors import MissingExtra
 
 try:
@@ -15,4 +17,16 @@ from wane.spark.group import Grouped, group
 from wane.spark.pcap import register
 from wane.spark.session import session, tune
 
-__all__ = ["Grouped", "group", "register", "session", "tune"]
+if TYPE_CHECKING:
+    from wane.spark.sql import gsql
+
+__all__ = ["Grouped", "group", "gsql", "register", "session", "tune"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load GSQL when it is first used: it needs an extra of its own."""
+    if name == "gsql":
+        from wane.spark.sql import gsql
+
+        return gsql
+    raise AttributeError(f"module 'wane.spark' has no attribute {name!r}")

@@ -1,7 +1,8 @@
 """Captured packets as a data source of Spark's: ``spark.read.format("wane-pcap").load("traffic/*.pcap")``.
 
-The files are opened where the tasks run, one task a file, and decoded to Arrow batches there. The option ``table`` says
-which packets: ``TCP``, ``UDP``, ``ICMP`` or ``IP``, all of them. Times come to the microsecond, which is what Spark has.
+The files are opened where the tasks run, one task a file, and decoded to Arrow batches there. The option ``table``
+says which packets: ``TCP``, ``UDP``, ``ICMP`` or ``IP``, all of them. Times are cut to the microsecond, as Spark has
+them.
 """
 
 from __future__ import annotations
