@@ -11,6 +11,8 @@ import typer
 from wane.cli.output import show_table
 from wane.registry import Spec, lookup, specs
 
+EXAMPLE = "wane list spacesaving"
+
 
 def command(
     name: Annotated[str | None, typer.Argument(help="Show all that is known of this one.", show_default=False)] = None,
