@@ -59,6 +59,8 @@ def stream(items: str, rows: int, seed: int) -> tuple[NDArray[Any], NDArray[np.d
     """Items of a kind and their times, in order, over an hour."""
     random = np.random.default_rng(seed)
     times = START * SECOND + np.sort(random.integers(1, 3600 * SECOND, rows))
+    if items == "vectors":
+        return random.normal(100, 15, (rows, 2)), times.view("datetime64[ns]")
     column = random.normal(100, 15, rows) if items == "numbers" else random.zipf(1.2, rows).clip(max=10**6)
     return column, times.view("datetime64[ns]")
 

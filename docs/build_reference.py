@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/build_reference.py; change what it is made from, and build it again. -->"
 KINDS = {
     "forward": "any forward decay, and a backward one whose time is fixed",
-    "landmark": "none and the landmark window, and a backward one whose time is fixed",
+    "landmark": "none and the landmark window, and a sliding window whose time is fixed",
     "backward": "any backward decay, with its time still open",
 }
 AGES = ("0s", "1s", "10s", "1m", "5m", "30m", "1h")
@@ -91,7 +91,7 @@ def _page(spec: Spec) -> str:
         "Guarantee": spec.guarantee,
         "Equality": f"{spec.equality.value} ([what that means](../concepts.md#how-equal-is-equal))",
         "Decays": "; ".join(KINDS[kind] for kind in sorted(spec.decays)),
-        "Items": "numbers" if spec.items == "numbers" else "anything",
+        "Items": {"numbers": "numbers", "vectors": "vectors of numbers"}.get(spec.items, "anything"),
         "Space": spec.space,
         "Time": spec.time,
         "Answers that do not depend on now": timeless,

@@ -37,6 +37,7 @@ class Fn:
         parameters: Further parameters of the summary, by name.
         arguments: Further arguments of the question, by name.
         name: The column of the answer.
+        ids: What tells rows apart, for a sample that depends on rows alone.
     """
 
     question: str
@@ -47,6 +48,7 @@ class Fn:
     parameters: tuple[tuple[str, Any], ...]
     arguments: tuple[tuple[str, Any], ...]
     name: str
+    ids: Expr | None = None
 
     def alias(self, name: str) -> Fn:
         """The same, with another name for the answer's column."""
@@ -56,6 +58,7 @@ class Fn:
 
     def __str__(self) -> str:
         inside = [*([str(self.column)] if self.column is not None else []), *(f"{k}={v!r}" for k, v in self.arguments)]
+        inside += [f"ids={self.ids}"] if self.ids is not None else []
         since = f" since {show(self.landmark)}" if self.landmark is not None else ""
         return f"{self.question}({', '.join(inside)}) decay {self.decay}{since} as {self.name}"
 
@@ -164,6 +167,48 @@ def distinct(
     return ask("distinct", column, decay=decay, landmark=landmark, parameters={"epsilon": epsilon, "delta": delta})
 
 
+SAMPLES = {
+    "priority": "priority",
+    "weighted": "weighted_reservoir",
+    "with_replacement": "with_replacement",
+    "uniform": "reservoir",
+}
+"""The methods of :func:`sample`, and the summaries behind them."""
+
+
+def sample(
+    column: str | Expr,
+    k: int = 100,
+    *,
+    method: str = "priority",
+    ids: str | Expr | None = None,
+    seed: int = 0,
+    decay: str | Decay = "none",
+    landmark: Any = None,
+) -> Fn:
+    """A sample of `k` rows of each group: their items, each with its weight and the weight that it stands for.
+
+    The sum of ``stands_for`` over some rows estimates, without bias, what all such rows of the group weigh (section V).
+    With `ids` the sample is a function of the rows; without, another reading of the same rows may draw others.
+
+    Args:
+        column: The items.
+        k: How many rows.
+        method: ``"priority"`` (for estimates), ``"weighted"`` (without replacement), ``"with_replacement"``, or
+            ``"uniform"``, which takes no decay but a landmark or sliding window.
+        ids: A column that tells rows apart.
+        seed: Chooses the random numbers.
+        decay: How weight falls with time.
+        landmark: Where a forward decay measures from, if not the epoch's start.
+    """
+    if method not in list(SAMPLES):
+        raise BadParameter(f"method must be one of {', '.join(SAMPLES)}, got {method!r}")
+    parameters = {"k": k, "seed": seed}
+    return ask(
+        "sample", column, decay=decay, landmark=landmark, parameters=parameters, summary=SAMPLES[method], ids=ids
+    )
+
+
 def ask(
     question: str,
     column: str | Expr | None = None,
@@ -171,10 +216,24 @@ def ask(
     decay: str | Decay = "none",
     landmark: Any = None,
     parameters: Mapping[str, Any] | None = None,
+    summary: str | None = None,
+    ids: str | Expr | None = None,
     **arguments: Any,
 ) -> Fn:
-    """Describe any question that a registered summary answers, also one from another package."""
-    able = [spec for spec in registry.specs().values() if question in spec.functions]
+    """Describe any question that a registered summary answers, also one from another package.
+
+    Args:
+        question: The question.
+        column: What it is asked of.
+        decay: How weight falls with time.
+        landmark: Where a forward decay measures from.
+        parameters: Further parameters of the summary.
+        summary: The registered name of the summary, where several answer the question.
+        ids: A column that tells rows apart, for a summary that takes ids.
+        arguments: Further arguments of the question.
+    """
+    known = registry.specs().values()
+    able = [spec for spec in known if question in spec.functions and summary in (None, spec.name)]
     if not able:
         every = sorted({name for spec in registry.specs().values() for name in spec.functions})
         raise UnknownName(f"no summary answers {question!r}; the questions are {', '.join(every)}")
@@ -184,6 +243,8 @@ def ask(
         raise BadParameter(f"{question} needs a column; write fn.{question}('len')")
     # What a summary refuses, it refuses here, and not later in a worker.
     base.ask(able[0].make(**(parameters or {})), question, "latest", arguments)
+    if not (ids is None or isinstance(ids, (str, Expr))):
+        raise BadParameter(f"ids= is a column's name or fn.expr(...), got {ids!r}")
     target = Column(column) if isinstance(column, str) else column
     label = target.name if isinstance(target, Column) else None
     return Fn(
@@ -195,6 +256,7 @@ def ask(
         parameters=tuple(sorted((parameters or {}).items())),
         arguments=tuple(sorted(arguments.items())),
         name=f"{question}_{label}" if label else question,
+        ids=Column(ids) if isinstance(ids, str) else ids,
     )
 
 

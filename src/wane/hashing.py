@@ -151,6 +151,13 @@ def hash_column(items: NDArray[Any] | list[Any] | pa.Array | pa.ChunkedArray, se
     )
 
 
+def hash_range(start: int, stop: int, seed: int = 0) -> Hashes:
+    """``hash_column(np.arange(start, stop), seed)``, without the array: for rows that are told apart by number."""
+    hashes = np.empty(stop - start, np.uint64)
+    _mix_range(start, _key(seed), hashes)
+    return hashes
+
+
 def combine(first: Hashes, *others: Hashes) -> Hashes:
     """Hash the rows of several columns from the columns' hashes; the order and the number of columns count.
 
@@ -401,7 +408,7 @@ def _hash_moments(ticks: NDArray[Any], unit: str, tag: int, key: np.uint64) -> H
 
 
 @inline
-def _scramble(word: Word) -> Word:
+def scramble(word: Word) -> Word:
     """The finaliser of splitmix64: a bijection of 64-bit words."""
     word = (word ^ (word >> _U30)) * _SCRAMBLE_1
     word = (word ^ (word >> _U27)) * _SCRAMBLE_2
@@ -419,7 +426,7 @@ def _mix(word: Word, key_1: Word, key_2: Word) -> Word:
 
 @inline
 def _fold(state: Word, word: Word) -> Word:
-    return _scramble(state * _GOLDEN + word)
+    return scramble(state * _GOLDEN + word)
 
 
 @kernel("uint64(uint64, uint64)")
@@ -435,12 +442,12 @@ def _fold_words(words: Hashes, state: Hashes) -> None:
 
 @kernel("uint64(uint64, uint64)")
 def _mix_word(word: Word, seed: Word) -> Word:
-    return _mix(word, _scramble(seed + _GOLDEN), _scramble(seed - _GOLDEN))
+    return _mix(word, scramble(seed + _GOLDEN), scramble(seed - _GOLDEN))
 
 
 @kernel("void(r_u8, uint64, uint64, w_u8)")
 def _mix_words(words: Hashes, upper: Word, seed: Word, hashes: Hashes) -> None:
-    key_1, key_2 = _scramble(seed + _GOLDEN), _scramble(seed - _GOLDEN)
+    key_1, key_2 = scramble(seed + _GOLDEN), scramble(seed - _GOLDEN)
     for i in range(words.shape[0]):
         word = words[i]
         if word >> _U63:
@@ -448,9 +455,16 @@ def _mix_words(words: Hashes, upper: Word, seed: Word, hashes: Hashes) -> None:
         hashes[i] = _mix(word, key_1, key_2)
 
 
+@kernel("void(int64, uint64, w_u8)")
+def _mix_range(start: int, seed: Word, hashes: Hashes) -> None:
+    key_1, key_2 = scramble(seed + _GOLDEN), scramble(seed - _GOLDEN)
+    for i in range(hashes.shape[0]):
+        hashes[i] = _mix(np.uint64(start + i), key_1, key_2)
+
+
 @kernel("void(r_f8, r_u8, uint64, w_u8)")
 def _mix_floats(values: NDArray[np.float64], bits: Hashes, seed: Word, hashes: Hashes) -> None:
-    key_1, key_2 = _scramble(seed + _GOLDEN), _scramble(seed - _GOLDEN)
+    key_1, key_2 = scramble(seed + _GOLDEN), scramble(seed - _GOLDEN)
     for i in range(values.shape[0]):
         value = values[i]
         word = bits[i] ^ _TAG_FLOAT
@@ -467,7 +481,7 @@ def _mix_floats(values: NDArray[np.float64], bits: Hashes, seed: Word, hashes: H
 
 @kernel("void(r_i8, int64, uint64, w_u8)")
 def _mix_moments(ticks: NDArray[np.int64], per_second: int, seed: Word, hashes: Hashes) -> None:
-    key_1, key_2 = _scramble(seed + _GOLDEN), _scramble(seed - _GOLDEN)
+    key_1, key_2 = scramble(seed + _GOLDEN), scramble(seed - _GOLDEN)
     per_tick = _ATTOSECONDS // per_second
     for i in range(ticks.shape[0]):
         seconds = ticks[i] // per_second

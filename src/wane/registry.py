@@ -54,12 +54,14 @@ class Spec:
         time: Its cost per row as a formula.
         paper: Where the algorithm and its guarantee come from.
         equality: Its class of equality.
+        numbered: Whether rows that carry no ids are told apart by their numbers: then parts that merge need seeds of
+            their own, and the class of equality is ``GUARANTEED``, whatever it is for rows with ids.
         bounds: For given parameters, by question, how far an answer may be from the exact one, relative to the scale of
             the exact one (the decayed count, mostly). A question of a guaranteed summary is judged if it is here; None
             says that no bound holds for every stream, only with a probability, which its own tests judge.
         decays: The kinds of decay it takes: ``"forward"`` (any), ``"landmark"`` (none and landmark only),
             ``"backward"`` (while now is still open).
-        items: What its items are: ``"numbers"`` or ``"any"``.
+        items: What its items are: ``"numbers"``, ``"any"`` or ``"vectors"`` of numbers, all of one length.
         parameters: Sets of parameters beside the decay that laws, benchmarks and the reference use.
         functions: The names in `wane.fn` that are answered by it.
         absent: Laws that do not hold for it, each with the reason.
@@ -79,6 +81,7 @@ class Spec:
     equality: Equality
     decays: frozenset[str]
     items: str
+    numbered: bool = False
     parameters: tuple[Mapping[str, Any], ...] = ({},)
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     bounds: Callable[[Mapping[str, Any]], Mapping[str, float | None]] = lambda _: {}

@@ -78,8 +78,10 @@ def _judge(case: Case, stream: Stream, seed: int) -> None:
         shuffled = case.fed(stream.take(rng.permutation(len(stream))))
     hands = rng.integers(0, 4, len(stream))
     merged = case.make()
-    for hand in range(4):
-        merged.merge(case.fed(stream.take(hands == hand)))
+    for hand in range(4) if case.mergeable else ():
+        merged.merge(case.fed(stream.take(hands == hand), part=hand + 1))
+    if not case.mergeable:
+        merged = at_once
     for other in (shuffled, merged):
         case.require_same(at_once, other, stream)
     for later in (0, 10**9, 10**15):

@@ -16,6 +16,7 @@ from wane.decay import Forward
 from wane.decay.weigh import Weighed
 from wane.errors import MergeRefused
 from wane.summaries import base, moments
+from wane.summaries._sampled import Sampler
 from wane.summaries.base import Summary
 from wane.summaries.extrema import Extrema
 from wane.summaries.moments import Moments
@@ -145,7 +146,7 @@ def _guards_the_mean(_: Any, one: Moments) -> float:
     return weighted / (total + 1e-9) if total else math.nan
 
 
-MOMENTS, EXTREMA = "moments", "extrema"
+MOMENTS, EXTREMA, PRIORITY = "moments", "extrema", "priority"
 BREAKS: dict[str, tuple[str, str, Break]] = {
     "merge_has_an_identity": (MOMENTS, "none", around(Moments, "_absorb", lambda *_: None)),
     "merge_is_commutative": (EXTREMA, "none", around(Extrema, "_absorb", _keeps_its_own)),
@@ -156,6 +157,7 @@ BREAKS: dict[str, tuple[str, str, Break]] = {
         "none",
         around(Moments, "_absorb", lambda absorb, mine, other: None if mine is other else absorb(mine, other)),
     ),
+    "one_seed_draws_once": (PRIORITY, "none", around(Sampler, "_meet", lambda *_: None)),
     "merge_leaves_the_other": (MOMENTS, "none", around(Moments, "_absorb", _empties_the_other)),
     "merge_refuses_mismatches": (MOMENTS, "poly(2)", around(Summary, "_identity", lambda *_: {})),
     "batches_do_not_matter": (EXTREMA, "none", around(Extrema, "update", _forgets_earlier_batches)),

@@ -125,6 +125,11 @@ class Forward(Decay):
     is_forward = True
 
     @property
+    def flat(self) -> bool:
+        """Whether every weight is 0 or 1, so that what cannot weigh rows can take it."""
+        return False
+
+    @property
     def reach(self) -> float:
         """Seconds after a frame at which a new one must be taken."""
         return math.inf

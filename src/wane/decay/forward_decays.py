@@ -49,6 +49,11 @@ class NoDecay(Forward, Backward):
     is_forward = True
     is_backward = True
 
+    @property
+    def flat(self) -> bool:
+        """Every row weighs 1."""
+        return True
+
     def __str__(self) -> str:
         return "none"
 
@@ -76,6 +81,11 @@ class Landmark(Forward):
     """The landmark window: ``g(n) = 1`` for ``n > 0``, else 0 (section III.C)."""
 
     needs_landmark = True
+
+    @property
+    def flat(self) -> bool:
+        """After the landmark a row weighs 1, at it 0."""
+        return True
 
     def __str__(self) -> str:
         return "landmark"

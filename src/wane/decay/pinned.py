@@ -40,6 +40,11 @@ class Pinned(Forward):
         """That of the decay which is pinned."""
         return self.decay.behaviour
 
+    @property
+    def flat(self) -> bool:
+        """That of a sliding window: in it or not."""
+        return isinstance(self.decay, SlidingWindow)
+
     def frame(self, near: int, landmark: int | None) -> Frame:
         """Ages are measured from the fixed time, so that they are 0 or less; in a window from its edge."""
         if near > self.now:

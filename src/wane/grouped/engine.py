@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 import pyarrow as pa
 
+from wane import registry
 from wane.decay import Pinned
 from wane.errors import QueryInPast
+from wane.grouped.contents import content_hashes
 from wane.grouped.query import Plan
 from wane.grouped.rows import Reader, plain_schema
 from wane.grouped.states import States
+from wane.hashing import hash_one
 from wane.times import show
 
 BUDGET = 256 << 20
@@ -31,14 +35,21 @@ class LowLevel:
         schema: The columns of its source.
         before: What happens to a row before a state's landmark: ``"error"``, ``"drop"`` or ``"clamp"``.
         budget: About how many bytes of states are kept; None for no bound.
+        part: What tells these rows from those of other low levels of one query, such as the number of their partition:
+            samples whose rows have no ids draw by it, and by what the first rows are.
     """
 
-    def __init__(self, plan: Plan, schema: pa.Schema, before: str = "error", budget: int | None = BUDGET) -> None:
+    def __init__(
+        self, plan: Plan, schema: pa.Schema, before: str = "error", budget: int | None = BUDGET, part: str = ""
+    ) -> None:
         self.plan = plan
         self.budget = budget
         self.schema = plain_schema(schema)
         self._reader = Reader(plan, self.schema, before)
         self._states = States(plan, self.schema)
+        self._part = part
+        self._draws = any(registry.lookup(s.summary).numbered and s.ids is None for s in plan.states)
+        self._stream: tuple[int, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -59,9 +70,20 @@ class LowLevel:
         """Add a batch of rows; gives partials where the states have outgrown the budget."""
         for start in range(0, batch.num_rows, _PIECE if self.budget is not None else max(batch.num_rows, 1)):
             piece = batch.slice(start, _PIECE) if self.budget is not None else batch
+            if self._draws and piece.num_rows and not self._states.size:
+                self._begin(piece)
             self._reader.feed(piece, self._states)
             if self.budget is not None and self._states.nbytes > self.budget:
                 yield from self.flush()
+
+    def _begin(self, piece: pa.RecordBatch) -> None:
+        """Give samples random numbers of their own, whose seed is a hash of the part and of its first rows."""
+        if not self._stream:
+            columns = piece.select(list(self.plan.columns))
+            rows = content_hashes(columns.cast(plain_schema(columns.schema)))
+            self._stream = (hash_one((self._part, len(rows), int(rows.sum(dtype=np.uint64)))), 0)
+        self._stream = (self._stream[0], self._stream[1] + 1)
+        self._states = States(self.plan, self.schema, hash_one(self._stream))
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         """Hand out what is kept, as partials, and begin anew."""

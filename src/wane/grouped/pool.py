@@ -7,7 +7,7 @@ group by :class:`ObjectPool`, which is slow and always right.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +17,19 @@ from wane.decay import Forward, NoDecay, Pinned
 from wane.grouped.clock import Asked, Clock, Rows, measured_in_epoch
 from wane.grouped.query import Answer, Every, State
 from wane.grouped.words import WordColumn
+from wane.hashing import hash_one
 from wane.registry import lookup
 from wane.summaries.base import Summary, ask
 from wane.times import Nanoseconds, Ticks
 
 Ids = NDArray[np.int64]
+
+
+class Named(NamedTuple):
+    """The values of some rows with what tells the rows apart."""
+
+    values: Any
+    ids: pa.Array
 
 
 class Pool(ABC):
@@ -33,6 +41,9 @@ class Pool(ABC):
         questions: What will be asked of it, so that it keeps no more than that needs.
         time: The type of the query's time column, or None where it has none.
         words: The words of its items, where they may be anything and not only numbers.
+
+    Attributes:
+        stream: Tells these states from those of other rows: samples draw their random numbers by it.
     """
 
     def __init__(
@@ -47,6 +58,7 @@ class Pool(ABC):
         self.every = every
         self.questions = questions
         self.time = time
+        self.stream = 0
         self._words = words
 
     @property
@@ -77,7 +89,7 @@ class Pool(ABC):
             ids: The group of each row; there is room for it.
             clock: The rows' times, where the query has any.
             values: The rows' values, all usable: doubles, or words where items may be anything; None where whole rows
-                are counted.
+                are counted; :class:`Named` where the state has ids.
         """
 
     @abstractmethod
@@ -122,18 +134,22 @@ class ObjectPool(Pool):
     def update(self, ids: Ids, clock: Clock | None, values: Any) -> None:
         """Sort the batch by group, and give each object its rows at once."""
         order = np.argsort(ids, kind="stable")
+        names = None
+        if isinstance(values, Named):
+            values, names = values
         items: Any = np.ones(len(ids)) if values is None else values
         for rows in np.split(order, np.flatnonzero(np.diff(ids[order])) + 1):
             if not len(rows):
                 continue
             group = int(ids[rows[0]])
             if group not in self._objects:
-                self._objects[group] = self._empty(None if clock is None else clock.epoch(int(rows[0])))
+                self._objects[group] = self._empty(group, None if clock is None else clock.epoch(int(rows[0])))
             times = None if clock is None else Ticks(clock.times.values[rows], clock.times.unit)
             chosen = items[rows]
             if self._words is not None:
                 chosen = self._words.values(chosen, np.zeros(len(chosen), np.bool_))
-            self._objects[group].update(chosen, times)
+            named = {} if names is None else {"ids": names.take(pa.array(rows))}
+            self._objects[group].update(chosen, times, **named)
 
     def fields(self) -> list[pa.Field]:
         """The bytes of the summary; null where no row has come."""
@@ -164,15 +180,18 @@ class ObjectPool(Pool):
             if when.times:
                 asked = when.times[when.place[i]]
                 now = Nanoseconds(asked if self.state.landmark is None else max(asked, self.state.landmark))
-            found.append(ask(summary, answer.question, now, dict(answer.arguments)))
+            found.append(_plain(ask(summary, answer.question, now, dict(answer.arguments))))
         return pa.array(found, self._kind(answer))
 
     def _kind(self, answer: Answer) -> pa.DataType:
         """The type of an answer, as an empty summary shows it."""
+        if answer.question == "sample":
+            numbers = [pa.field(name, pa.float64()) for name in ("weight", "stands_for")]
+            return pa.list_(pa.struct([pa.field("item", self.words.kind), *numbers]))
         empty = ask(self._spec.make(**dict(self.state.parameters)), answer.question, "latest", dict(answer.arguments))
         return pa.float64() if isinstance(empty, (int, float)) else pa.array([empty]).type
 
-    def _empty(self, epoch: int | None) -> Summary:
+    def _empty(self, group: int, epoch: int | None) -> Summary:
         state, every = self.state, self.every
         decay, landmark = state.decay, state.landmark
         if every is not None and epoch is not None and measured_in_epoch(state, every):
@@ -184,9 +203,23 @@ class ObjectPool(Pool):
         made: Summary = self._spec.make(
             decay=decay,
             landmark=None if landmark is None else Nanoseconds(landmark),
-            **dict(state.parameters),
+            **self._parameters(group),
         )
         return made
+
+    def _parameters(self, group: int) -> dict[str, Any]:
+        """The parameters of one group's summary: where rows are numbered, each group of each store has its own seed."""
+        found = dict(self.state.parameters)
+        if self._spec.numbered and self.state.ids is None:
+            found["seed"] = hash_one((self.stream, group), found.get("seed", 0))
+        return found
+
+
+def _plain(answer: Any) -> Any:
+    """An answer as Arrow takes it: rows that have names as mappings."""
+    if isinstance(answer, list):
+        return [one._asdict() if hasattr(one, "_asdict") else one for one in answer]
+    return answer
 
 
 def make_pool(

@@ -40,6 +40,7 @@ class State:
         decay: Its decay.
         landmark: Where a forward decay measures from; None is the epoch's start, where there are epochs.
         parameters: Its further parameters.
+        ids: What tells rows apart, for a summary that takes it.
     """
 
     summary: str
@@ -47,6 +48,7 @@ class State:
     decay: Decay
     landmark: int | None
     parameters: tuple[tuple[str, Any], ...] = ()
+    ids: Expr | None = None
 
     def __str__(self) -> str:
         since = f" since {show(self.landmark)}" if self.landmark is not None else ""
@@ -80,7 +82,8 @@ class Plan:
         needed = dict.fromkeys(self.keys)
         if self.time is not None:
             needed[self.time] = None
-        for expr in (self.where, *(state.column for state in self.states)):
+        expressions = [expr for state in self.states for expr in (state.column, state.ids)]
+        for expr in (self.where, *expressions):
             if expr is not None:
                 needed.update(dict.fromkeys(expr.columns))
         return tuple(needed)

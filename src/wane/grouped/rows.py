@@ -16,7 +16,7 @@ from wane.errors import BadInput, BeforeLandmark, QueryInPast
 from wane.expr import Column, Expr
 from wane.grouped import timecolumn
 from wane.grouped.clock import Clock
-from wane.grouped.pool import Ids, Pool
+from wane.grouped.pool import Ids, Named, Pool
 from wane.grouped.query import Plan, State
 from wane.grouped.states import States
 from wane.summaries.base import column_of
@@ -84,13 +84,19 @@ class Reader:
             if expr is None:
                 self._feed(pool, state, ids, clock, None, None)
                 continue
+            names, named = (None, None) if state.ids is None else _names(state.ids, batch)
+            if named is not None:
+                self._count(f"ids of {state.ids}", ~named)
             words = pool.takes_words
             if (expr, words) not in read:
                 read[expr, words] = _words(expr, batch, states) if words else _numbers(expr, batch)
                 good = read[expr, words][1]
                 if good is not None:
                     self._count(f"value of {expr}", ~good, int(words))
-            self._feed(pool, state, ids, clock, *read[expr, words])
+            values, good = read[expr, words]
+            if named is not None:
+                good = named if good is None else good & named
+            self._feed(pool, state, ids, clock, values, good, names)
 
     def _kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.plan.where is None or not batch.num_rows:
@@ -98,7 +104,9 @@ class Reader:
         keep = _evaluate(self.plan.where, batch)
         return batch.filter(pa.array((keep != 0) & ~np.isnan(keep)))
 
-    def _feed(self, pool: Pool, state: State, ids: Ids, clock: Clock | None, values: Any, keep: Good) -> None:
+    def _feed(
+        self, pool: Pool, state: State, ids: Ids, clock: Clock | None, values: Any, keep: Good, names: Any = None
+    ) -> None:
         """Give a pool the rows it can use, and count the others."""
         if clock is not None and state.landmark is not None and clock.span[0] < state.landmark:
             clock, keep = self._before_landmark(clock, state, keep)
@@ -106,8 +114,9 @@ class Reader:
             ids = ids[keep]
             values = None if values is None else values[keep]
             clock = None if clock is None else clock.take(keep)
+            names = None if names is None else names.filter(pa.array(keep))
         if len(ids):
-            pool.update(ids, clock, values)
+            pool.update(ids, clock, values if names is None else Named(values, names))
 
     def _count(self, reason: str, gone: NDArray[np.bool_], detail: int = 0) -> None:
         """Count rows that are left out, once a batch for each reason, however many answers miss them."""
@@ -170,6 +179,13 @@ def _words(expr: Expr, batch: pa.RecordBatch, states: States) -> tuple[NDArray[n
         if nothing.any():
             missing = nothing if missing is None else missing | nothing
     return words, None if missing is None else ~missing
+
+
+def _names(expr: Expr, batch: pa.RecordBatch) -> tuple[pa.Array, Good]:
+    """What tells rows apart, and where it is there (None: everywhere)."""
+    array = batch.column(expr.name) if isinstance(expr, Column) else pa.array(_evaluate(expr, batch))
+    missing = array.is_null(nan_is_null=True)
+    return array, None if not missing.true_count else ~missing.to_numpy(zero_copy_only=False)
 
 
 def _evaluate(expr: Expr, batch: pa.RecordBatch) -> Floats:

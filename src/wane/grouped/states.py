@@ -41,9 +41,10 @@ class States:
     Args:
         plan: The query.
         schema: The columns of its source.
+        stream: Tells these states from those of other rows.
     """
 
-    def __init__(self, plan: Plan, schema: pa.Schema) -> None:
+    def __init__(self, plan: Plan, schema: pa.Schema, stream: int = 0) -> None:
         self.plan = plan
         self.schema = schema
         self.time = None if plan.time is None else schema.field(plan.time).type
@@ -61,6 +62,7 @@ class States:
             questions = frozenset(a.question for a in plan.answers if a.state == i)
             words = None if state.column is None else self.words.get(state.column)
             self.pools.append(make_pool(state, plan.every, questions, self.time, words))
+            self.pools[-1].stream = stream
 
     @property
     def size(self) -> int:

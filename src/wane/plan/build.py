@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from wane import registry
-from wane.decay import Forward
+from wane.decay import Forward, Pinned
 from wane.errors import BadInput, BadParameter, Unsupported
 from wane.expr import Column, Expr
 from wane.fn import Fn
@@ -83,8 +83,11 @@ def check(plan: Plan, schema: pa.Schema) -> None:
     for state in plan.states:
         if isinstance(state.column, Column) and registry.lookup(state.summary).items == "any":
             _check_values(state.column.name, schema, "items cannot be made of")
+        if isinstance(state.ids, Column):
+            _check_values(state.ids.name, schema, "rows cannot be told apart by")
     expressions = [state.column for state in plan.states if registry.lookup(state.summary).items == "numbers"]
-    expressions += [state.column for state in plan.states if not isinstance(state.column, Column)]
+    others = [expr for state in plan.states for expr in (state.column, state.ids)]
+    expressions += [expr for expr in others if not isinstance(expr, Column)]
     for expr in (plan.where, *expressions):
         for name in () if expr is None else expr.columns:
             kind = schema.field(name).type
@@ -125,15 +128,15 @@ def tick_of(kind: pa.DataType) -> int:
 def _state(fn: Fn, time: str | None, every: Every | None) -> State:
     decay = fn.decay
     spec = registry.lookup(fn.summary)
-    if isinstance(decay, Forward) and "forward" not in spec.decays and decay.needs_landmark:
-        able = registry.takers("forward")
-        raise Unsupported(f"{fn.question} cannot be answered under {decay}; summaries that take it: {', '.join(able)}")
     if not isinstance(decay, Forward) and every is None:
         able = registry.takers("backward")
         raise Unsupported(
             f"{fn.question} under {decay} needs the time of the question: group by epochs with every=, or fix it with "
             f"wane.decay.pinned(..., now=...)" + (f", or use {', '.join(able)}" if able else "")
         )
+    if "forward" not in spec.decays and not (decay if isinstance(decay, Forward) else Pinned(decay, 0)).flat:
+        able = registry.takers("forward")
+        raise Unsupported(f"{spec.name} cannot be kept under {decay}; summaries that take it: {', '.join(able)}")
     if fn.landmark is not None and not isinstance(decay, Forward):
         raise BadParameter(f"{decay} measures age back from now, and has no landmark; leave landmark= away")
     if str(decay) != "none" and time is None:
@@ -143,7 +146,7 @@ def _state(fn: Fn, time: str | None, every: Every | None) -> State:
         raise BadParameter(
             f"{decay} measures from a landmark; give landmark= in fn.{fn.question}, or group by epochs with every="
         )
-    return State(fn.summary, fn.column, decay, landmark, fn.parameters)
+    return State(fn.summary, fn.column, decay, landmark, fn.parameters, fn.ids)
 
 
 def _is_key(kind: pa.DataType) -> bool:

@@ -36,6 +36,7 @@ def to_json(plan: Plan) -> str:
                     "decay": str(state.decay),
                     "landmark": state.landmark,
                     "parameters": dict(state.parameters),
+                    "ids": None if state.ids is None else str(state.ids),
                 }
                 for state in plan.states
             ],
@@ -77,13 +78,14 @@ def from_json(text: str | bytes) -> Plan:
 
 
 def _state(read: dict[str, Any]) -> State:
-    column, landmark = read["column"], read["landmark"]
+    column, landmark, ids = read["column"], read["landmark"], read.get("ids")
     return State(
         registry.lookup(read["summary"]).name,
         None if column is None else Expr.parse(column),
         parse(_text(read["decay"])),
         None if landmark is None else _whole(landmark),
         tuple(sorted(read["parameters"].items())),
+        None if ids is None else Expr.parse(ids),
     )
 
 

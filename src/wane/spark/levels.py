@@ -1,7 +1,8 @@
 """The two levels of a plan as functions that `mapInArrow` takes: they run in Spark's Python workers.
 
 A worker gets the plan and the schema of the rows with the function, and sees Arrow batches and nothing else. What it
-gives depends on the rows alone: not on the task, its attempt, or what ran in the worker before.
+gives depends on the rows alone: not on the task, its attempt, or what ran in the worker before. (A sample of rows
+without ids depends on the number of the partition too: docs/decisions/0025-random-numbers-belong-to-rows.md.)
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 from wane.grouped import HighLevel, LowLevel
 from wane.grouped.states import NEWEST
@@ -36,12 +38,18 @@ def low(plan: Plan, schema: pa.Schema, before: str, budget: int) -> Callable[[Ba
     """Rows to partials."""
 
     def reduce(batches: Batches) -> Batches:
-        engine = LowLevel(plan, schema, before, budget)
+        engine = LowLevel(plan, schema, before, budget, _part())
         for batch in batches:
             yield from engine.update(batch.cast(schema))
         yield from engine.flush()
 
     return reduce
+
+
+def _part() -> str:
+    """The partition and micro-batch of a task: the same for each attempt at it, and no other task's of the query."""
+    task = TaskContext.get()
+    return "" if task is None else f"{task.partitionId()} {task.getLocalProperty('streaming.sql.batchId')}"
 
 
 def stamped(plan: Plan, schema: pa.Schema, before: str, budget: int, unit: str) -> Callable[[Batches], Batches]:

@@ -1,5 +1,11 @@
+from .biased_reservoir import BiasedReservoir as BiasedReservoir
 from .distinct import Distinct as Distinct
 from .extrema import Extrema as Extrema
+from .k_means import KMeans as KMeans
 from .moments import Moments as Moments
+from .priority_sample import PrioritySample as PrioritySample
 from .q_digest import QDigest as QDigest
+from .reservoir import Reservoir as Reservoir
 from .space_saving import SpaceSaving as SpaceSaving
+from .weighted_reservoir import WeightedReservoir as WeightedReservoir
+from .with_replacement import WithReplacement as WithReplacement

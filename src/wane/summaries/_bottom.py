@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from wane.decay import Forward
 from wane.decay.base import LARGEST_EXPONENT, Floats, Ints
 from wane.errors import CorruptState
 from wane.hashing import Hashes, hash_column
-from wane.summaries._candidates import Wide, candidates, normal, unit
+from wane.summaries._candidates import Wide, candidates, doubles, normal, unit
 from wane.summaries._tally import slot_of
 from wane.summaries.base import Batch
 
@@ -32,11 +32,32 @@ _NARROW = 1000
 
 _LN2 = math.log(2)
 
+_FAINT = 1e-200
+"""The exponential of a number under this is 1."""
+
 Take = Callable[[Ints], NDArray[Any]]
 """Gives the items of some rows."""
 
-Keys = Callable[[Hashes, Floats], None]
-"""Writes the random number of each hash."""
+
+class Interval(NamedTuple):
+    """Where the true answer lies, with the confidence that was asked for."""
+
+    low: float
+    high: float
+
+
+class Ranks(NamedTuple):
+    """A distribution of random numbers `r`.
+
+    Attributes:
+        random: Writes the random number of each hash.
+        stand: What a row of weight `w` stands for where every key under ``1 / least`` was kept: its weight over the
+            odds that ``r / w`` is such a key. That has no bias (Cohen and Kaplan, Summarizing data using bottom-k
+            sketches, 2007; for uniform numbers it is priority sampling's).
+    """
+
+    random: Callable[[Hashes, Floats], None]
+    stand: Callable[[Floats, float], Floats]
 
 
 @kernel("void(r_u8, w_f8)")
@@ -47,7 +68,7 @@ def uniform(hashes: Hashes, out: Floats) -> None:
 
 
 @inline
-def _log(x: float) -> float:
+def log(x: float) -> float:
     """The natural logarithm by its series, so that it has the same bits on every machine."""
     mantissa, exponent = math.frexp(x)
     if mantissa < 0.7071067811865476:
@@ -65,7 +86,19 @@ def _log(x: float) -> float:
 def exponential(hashes: Hashes, out: Floats) -> None:
     """Random numbers of the exponential distribution, each larger than the uniform one of its hash."""
     for i in range(hashes.shape[0]):
-        out[i] = -_log(1.0 - unit(hashes[i]))
+        out[i] = -log(1.0 - unit(hashes[i]))
+
+
+def _over_exponential_odds(weights: Floats, least: float) -> Floats:
+    """``w / (1 - exp(-w / least))``, which is `least` for the smallest weights."""
+    if not least:
+        return weights
+    shares = np.maximum(weights / least, _FAINT)
+    return np.asarray(least * shares / -np.expm1(-shares))
+
+
+UNIFORM = Ranks(uniform, np.maximum)
+EXPONENTIAL = Ranks(exponential, _over_exponential_odds)
 
 
 @kernel("int64(r_u8, r_f8, r_i8, w_i4, w_i8, w_i8)")
@@ -94,12 +127,12 @@ class Bottom:
 
     Args:
         k: How many rows are asked for.
-        random: Makes the random numbers of hashes: :func:`uniform` or :func:`exponential`.
+        ranks: The distribution of the random numbers: :data:`UNIFORM` or :data:`EXPONENTIAL`.
     """
 
-    def __init__(self, k: int, random: Keys) -> None:
+    def __init__(self, k: int, ranks: Ranks) -> None:
         self.k = k
-        self._random = random
+        self._ranks = ranks
         self.hashes = np.empty(0, np.uint64)
         self.weights = Wide(np.empty(0), np.empty(0, np.int64))
         self.keys = self.weights
@@ -124,10 +157,10 @@ class Bottom:
         mine = len(self.hashes)
         keys = self.keys.joined(self._keys(hashes, weights))
         hashes, weights = np.concatenate([self.hashes, hashes]), self.weights.joined(weights)
-        chosen = self._one_each(hashes, keys, lambda rows: self._items(rows, mine, there, take))
+        chosen = one_each(hashes, keys, lambda rows: spliced(self.items, rows, there, take))
         order = chosen[_ascending(keys.take(chosen), hashes[chosen])[: self.k + 1]]
         if mine != len(order) or (order != np.arange(mine)).any():
-            self.items = self._items(order, mine, there, take)
+            self.items = spliced(self.items, order, there, take)
             self.hashes, self.weights, self.keys = hashes[order], weights.take(order), keys.take(order)
 
     def threshold(self) -> tuple[float, int] | None:
@@ -135,6 +168,16 @@ class Bottom:
         if len(self.hashes) <= self.k:
             return None
         return float(self.keys.mantissas[-1]), int(self.keys.exponents[-1])
+
+    def represented(self) -> Represented:
+        """What the sample stands for."""
+        sampled = slice(len(self))
+        limit = self.threshold()
+        one = normal(np.array([1.0 if limit is None else 1 / limit[0]]), np.array([0 if limit is None else -limit[1]]))
+        (weights, (least,)), exponent = doubles(self.weights.take(sampled), one)
+        least = 0.0 if limit is None else float(least)
+        stands = self._ranks.stand(weights, least)
+        return Represented(self.items[sampled].tolist(), weights, stands, least, exponent)
 
     def write(self, writer: serde.Writer, hashes: bool) -> None:
         """Write the state; without `hashes` where they are those of the items."""
@@ -151,13 +194,10 @@ class Bottom:
             seed: The seed of the hashes, where they are those of the items.
         """
         self.items, hashes = items.parse(reader, seed or 0, unique=seed is not None)
-        self.weights = Wide(reader.array(np.float64), reader.array(np.int64))
+        self.weights = read_weights(reader)
         self.hashes = reader.array(np.uint64) if seed is None else hashes
-        mantissas, exponents = self.weights
-        if not len(self.items) == len(self.hashes) == len(mantissas) == len(exponents) <= self.k + 1:
+        if not len(self.items) == len(self.hashes) == len(self.weights.mantissas) <= self.k + 1:
             raise CorruptState(f"the state has {len(self.items)} rows, and at most {self.k + 1} of one length fit")
-        if not ((mantissas >= 1) & (mantissas < 2) & (abs(exponents // 2) < LARGEST_EXPONENT)).all():
-            raise CorruptState("a weight in the state is no wide number")
         self.keys = self._keys(self.hashes, self.weights)
         order = np.lexsort((self.hashes, self.keys.mantissas, self.keys.exponents))
         if (order != np.arange(len(order))).any() or len(np.unique(self.hashes)) != len(order):
@@ -165,31 +205,87 @@ class Bottom:
 
     def _keys(self, hashes: Hashes, weights: Wide) -> Wide:
         random = np.empty(len(hashes))
-        self._random(hashes, random)
+        self._ranks.random(hashes, random)
         return normal(random / weights.mantissas, -weights.exponents)
 
-    def _one_each(self, hashes: Hashes, keys: Wide, take: Take) -> Ints:
-        """The row of the smallest key of each identity; of equal keys, that of the first item in a canonical order."""
-        size = len(hashes)
-        slots = np.zeros(1 << (2 * size).bit_length(), np.int32)
-        heads, winners = np.empty(size, np.int64), np.empty(size, np.int64)
-        winners = winners[: _smallest(hashes, *keys, slots, heads, winners)]
-        best = winners[heads]
-        tied = (keys.exponents == keys.exponents[best]) & (keys.mantissas == keys.mantissas[best])
-        rivals = np.flatnonzero(tied & (best != np.arange(size)))
-        if len(rivals):
-            rows = np.append(rivals, np.unique(best[rivals]))
-            rows = rows[_in_order(take(rows), heads[rows])]
-            winners[heads[rows[::-1]]] = rows[::-1]  # the first of each is written last
-        return winners
 
-    def _items(self, rows: Ints, mine: int, there: Ints, take: Take) -> NDArray[Any]:
-        """The items of rows that are numbered through the state and what is added to it."""
-        old = rows < mine
-        joined = items.join(self.items[rows[old]], take(there[rows[~old] - mine]))
-        found = np.empty(len(rows), joined.dtype)
-        found[np.concatenate([np.flatnonzero(old), np.flatnonzero(~old)])] = joined
-        return found
+def one_each(hashes: Hashes, keys: Wide, take: Take) -> Ints:
+    """The row of the smallest key of each identity; of equal keys, that of the first item in a canonical order."""
+    size = len(hashes)
+    slots = np.zeros(1 << (2 * size).bit_length(), np.int32)
+    heads, winners = np.empty(size, np.int64), np.empty(size, np.int64)
+    winners = winners[: _smallest(hashes, *keys, slots, heads, winners)]
+    best = winners[heads]
+    tied = (keys.exponents == keys.exponents[best]) & (keys.mantissas == keys.mantissas[best])
+    rivals = np.flatnonzero(tied & (best != np.arange(size)))
+    if len(rivals):
+        rows = np.append(rivals, np.unique(best[rivals]))
+        rows = rows[_in_order(take(rows), heads[rows])]
+        winners[heads[rows[::-1]]] = rows[::-1]  # the first of each is written last
+    return winners
+
+
+def spliced(mine: NDArray[Any], rows: Ints, there: Ints, take: Take) -> NDArray[Any]:
+    """The items of rows that are numbered through some of a state and then those at `there`, which `take` gives."""
+    old = rows < len(mine)
+    joined = items.join(mine[rows[old]], take(there[rows[~old] - len(mine)]))
+    found = np.empty(len(rows), joined.dtype)
+    found[np.concatenate([np.flatnonzero(old), np.flatnonzero(~old)])] = joined
+    return found
+
+
+def read_weights(reader: serde.Reader) -> Wide:
+    """Weights above 0 from a state, checked."""
+    mantissas, exponents = Wide(reader.array(np.float64), reader.array(np.int64))
+    usable = len(mantissas) == len(exponents) and (mantissas >= 1) & (mantissas < 2)
+    if not (np.all(usable) and (abs(exponents // 2) < LARGEST_EXPONENT).all()):
+        raise CorruptState("a weight in the state is no wide number")
+    return Wide(mantissas, exponents)
+
+
+class Represented(NamedTuple):
+    """A sample and what it stands for; weights are relative to ``2**exponent``.
+
+    Attributes:
+        items: The items.
+        weights: Their own weights.
+        stands: What each of them stands for.
+        least: What a row of the least weight would stand for; 0 where no row is missing.
+        exponent: The power of two.
+    """
+
+    items: list[Any]
+    weights: Floats
+    stands: Floats
+    least: float
+    exponent: int
+
+    def part(self, where: Callable[[Any], Any] | None) -> Represented:
+        """Those rows for whose item a function gives true."""
+        if where is None:
+            return self
+        chosen = np.array([bool(where(item)) for item in self.items], np.bool_)
+        items = [item for item, there in zip(self.items, chosen.tolist(), strict=True) if there]
+        return self._replace(items=items, weights=self.weights[chosen], stands=self.stands[chosen])
+
+    def estimate(self) -> float:
+        """The sum of weights that it stands for, without bias."""
+        return math.fsum(self.stands)
+
+    def variance(self) -> float:
+        """That of the estimate, without bias: ``s (s - w)`` is what a row that stands for `s` adds to it."""
+        return math.fsum(self.stands * (self.stands - self.weights))
+
+    def interval(self, z: float) -> tuple[float, float]:
+        """The score interval: the Poisson distribution's where nothing was found, the normal one's where much was.
+
+        Args:
+            z: Its half-width in standard deviations.
+        """
+        known, middle = math.fsum(self.weights), self.estimate()
+        half = z * math.sqrt(self.variance() + (self.least * z) ** 2 / 4)
+        centre = middle + self.least * z**2 / 2
+        return min(max(known, centre - half), middle), centre + half
 
 
 def _ascending(keys: Wide, hashes: Hashes) -> Ints:

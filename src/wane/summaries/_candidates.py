@@ -165,8 +165,10 @@ def candidates(
         if len(rows):
             yield Candidates(hashes, rows, exact_weights(decay, landmark, batch, rows))
 
-    for start in range(0, batch.size, _STRIDE):
-        chunk = slice(start, min(start + _STRIDE, batch.size))
+    stop, stride = 0, room  # a few rows first: they set a limit for the others
+    while stop < batch.size:
+        start, stop = stop, min(stop + stride, batch.size)
+        chunk, stride = slice(start, stop), min(2 * stride, max(_STRIDE, room))
         hashes = hashes_of(chunk)
         places = _sift(decay, landmark, batch, chunk, hashes, limit())
         for part, weights, exponent in _weigh(decay, landmark, batch, places):
@@ -187,7 +189,7 @@ def _sift(
     """The rows of a chunk that are not ruled out by their hash, their own weight and the newest time."""
     top, power = 1.0, 0
     if batch.times is not None and not isinstance(decay, NoDecay):
-        top, power = decay.at(int(batch.times.values[chunk].max()) * batch.times.per_tick, landmark)
+        top, power = decay.at(Ticks(batch.times.values[chunk], batch.times.unit).span()[1], landmark)
     if limit is None or limit[1] + power > _MOST:
         return np.arange(chunk.start, chunk.stop)
     most = math.ldexp(limit[0] * top * _ROUGH, max(limit[1] + power, -1000) + 64)

@@ -267,7 +267,7 @@ class Summary(ABC):
 
     def _forward(self, decay: Decay) -> Forward:
         kinds = self.SPEC.decays
-        if isinstance(decay, Forward) and ("forward" in kinds or isinstance(decay, (NoDecay, Landmark, Pinned))):
+        if isinstance(decay, Forward) and ("forward" in kinds or decay.flat):
             return decay
         wanted = "forward" if isinstance(decay, Forward) else "backward"
         able = registry.takers(wanted)

@@ -13,26 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from statistics import NormalDist
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wane import items, serde
 from wane.decay import Decay
-from wane.decay.base import Floats
 from wane.items import Items
 from wane.registry import Equality, Spec
-from wane.summaries._bottom import Bottom, uniform
-from wane.summaries._candidates import doubles, normal
+from wane.summaries._bottom import UNIFORM, Bottom, Interval
 from wane.summaries.base import Batch, Summary, fraction, ldexp, whole
-
-
-class Interval(NamedTuple):
-    """Where the true answer lies, with the confidence that was asked for."""
-
-    low: float
-    high: float
 
 
 class Distinct(Summary):
@@ -75,7 +66,7 @@ class Distinct(Summary):
         self.epsilon = fraction(epsilon, "epsilon", 1e-4, "what it costs is in proportion to its inverse squared")
         self.delta = fraction(delta, "delta", 1e-12, "it is the probability of a larger error")
         self.seed = whole(seed, "seed", 0)
-        self._bottom = Bottom(size(self.epsilon, self.delta), uniform)
+        self._bottom = Bottom(size(self.epsilon, self.delta), UNIFORM)
 
     def distinct(
         self, now: Any = None, *, where: Callable[[Any], Any] | None = None, historical: bool = False
@@ -98,15 +89,9 @@ class Distinct(Summary):
         """The estimate and both ends of its interval."""
         self._settle()
         weight, exponent = self._now(now, historical)
-        sampled = len(self._bottom)
-        limit = self._bottom.threshold()
-        one = normal(np.array([1.0 if limit is None else 1 / limit[0]]), np.array([0 if limit is None else -limit[1]]))
-        (weights, (least,)), shared = doubles(self._bottom.weights.take(slice(sampled)), one)
-        least = 0.0 if limit is None else least
-        if where is not None:
-            weights = weights[np.array([bool(where(item)) for item in self._bottom.items[:sampled].tolist()], np.bool_)]
-        answers = estimated(weights, least, NormalDist().inv_cdf(1 - self.delta / 2))
-        low, middle, high = (ldexp(answer / weight, shared - exponent) for answer in answers)
+        found = self._bottom.represented().part(where)
+        answers = (found.estimate(), *found.interval(NormalDist().inv_cdf(1 - self.delta / 2)))
+        middle, low, high = (ldexp(answer / weight, found.exponent - exponent) for answer in answers)
         return middle, low, high
 
     def _column(self, given: Any) -> tuple[Any, NDArray[np.bool_] | None]:
@@ -139,23 +124,6 @@ def size(epsilon: float, delta: float) -> int:
     costs a factor under ``1 + epsilon``: so says its distribution function for epsilon to 0.5 and delta to 0.001.
     """
     return 2 + math.ceil((NormalDist().inv_cdf(1 - delta / 2) / epsilon) ** 2 * (1 + epsilon))
-
-
-def estimated(weights: Floats, least: float, z: float) -> tuple[float, float, float]:
-    """The sum that a priority sample stands for: the low end of its interval, the estimate, the high end.
-
-    Args:
-        weights: Those of the sample.
-        least: What each of them stands for at least.
-        z: The half-width of the interval, in standard deviations.
-    """
-    known = math.fsum(weights)
-    middle = math.fsum(np.maximum(weights, least))
-    variance = math.fsum(least * np.maximum(least - weights, 0.0))
-    # The score interval: that of the Poisson distribution where nothing was found, of the normal one where much was.
-    half = z * math.sqrt(variance + (least * z) ** 2 / 4)
-    centre = middle + least * z**2 / 2
-    return min(max(known, centre - half), middle), middle, centre + half
 
 
 SPEC = Spec(

@@ -65,23 +65,60 @@ class Case:
         decay: The decay.
         parameters: Its parameters beside the decay.
         landmark: Where the decay measures from.
+        ids: Whether rows are given with their ids, where a summary takes them.
     """
 
     spec: Spec
     decay: Decay
     parameters: Mapping[str, Any] = field(default_factory=dict)
     landmark: Nanoseconds | None = None
+    ids: bool = False
 
-    def make(self, **changes: Any) -> Any:
-        """An empty summary, with some of its arguments changed."""
-        return self.spec.make(**{"decay": self.decay, "landmark": self.landmark, **self.parameters, **changes})
+    def make(self, *, part: int = 0, **changes: Any) -> Any:
+        """An empty summary, with some of its arguments changed.
 
-    def fed(self, *given: Stream, **changes: Any) -> Any:
-        """A summary that has seen these streams, each in one update."""
-        made = self.make(**changes)
+        Args:
+            part: Which of several that are to merge it is: where rows are numbered, each needs a seed of its own.
+            changes: The arguments.
+        """
+        seeds = {"seed": part} if part and self.numbered else {}
+        return self.spec.make(**{"decay": self.decay, "landmark": self.landmark, **self.parameters, **seeds, **changes})
+
+    def fed(self, *given: Stream, part: int = 0, **changes: Any) -> Any:
+        """A summary that has seen these streams, each in one update; the arguments are those of :meth:`make`."""
+        made = self.make(part=part, **changes)
         for stream in given:
-            made.update(stream.items, stream.times, stream.weights)
+            self.update(made, stream)
         return made
+
+    def update(self, summary: Any, stream: Stream) -> Any:
+        """Add a stream to a summary."""
+        return self.add(summary, stream.items, stream.times, stream.weights, stream.ids)
+
+    def add(self, summary: Any, items: Any, times: Any, weights: Any, ids: Any) -> Any:
+        """Add rows to a summary; of their ids, only where it is given any."""
+        loads = {} if weights is None else {"weights": weights}
+        return summary.update(items, times, **loads, **({"ids": ids} if self.ids else {}))
+
+    @property
+    def numbered(self) -> bool:
+        """Whether rows are told apart by their numbers, so that parts which merge need seeds of their own."""
+        return self.spec.numbered and not self.ids
+
+    @property
+    def equality(self) -> Equality:
+        """Its class of equality, which is that of rows with ids where there are any."""
+        return Equality.GUARANTEED if self.numbered else self.spec.equality
+
+    @property
+    def replays(self) -> bool:
+        """Whether the same rows in the same order give the same bytes, however they are cut into batches."""
+        return self.spec.numbered or self.equality is Equality.IDENTICAL
+
+    @property
+    def mergeable(self) -> bool:
+        """Whether two that have seen rows merge."""
+        return "merge_is_concatenation" not in self.spec.absent
 
     @property
     def start(self) -> Nanoseconds:
@@ -135,7 +172,7 @@ class Case:
 
     def exact(self, stream: Stream, now: int | None, *, before: str = "error") -> dict[str, Answer]:
         """The exact answers to those questions that have an oracle, by the names that :meth:`answers` gives."""
-        rows = oracles.rows(stream, self.decay, now, self.landmark, before=before, numbers=self.spec.items == "numbers")
+        rows = oracles.rows(stream, self.decay, now, self.landmark, before=before, numbers=self.spec.items != "any")
         found = {q: oracles.ORACLES[q](rows, **self.arguments(q)) for q in self.spec.questions if q in oracles.ORACLES}
         return found | {
             f"total {name}": oracles.decayed_total(rows, _expression(text)) for name, text in self._sums.items()
@@ -152,18 +189,25 @@ class Case:
     @property
     def sure(self) -> bool:
         """Whether answers are a function of the rows, to within rounding."""
-        return self.spec.equality is not Equality.GUARANTEED
+        return self.equality is not Equality.GUARANTEED
 
     @property
     def judged(self) -> bool:
         """Whether an oracle judges any question."""
         return any(q in oracles.ORACLES and self.tolerance(q) is not None for q in self.spec.questions)
 
-    def require_same(self, mine: Any, theirs: Any, stream: Stream) -> None:
-        """Require two summaries of the same rows to be equal in their class of equality."""
+    def require_same(self, mine: Any, theirs: Any, stream: Stream, *, ordered: bool = False) -> None:
+        """Require two summaries of the same rows to be equal in their class of equality.
+
+        Args:
+            mine: One.
+            theirs: The other.
+            stream: The rows.
+            ordered: Whether both have seen them in the same order.
+        """
         seen = [(one.rows, one.newest, dict(sorted(one.dropped.items()))) for one in (mine, theirs)]
         require(seen[0] == seen[1], f"rows, newest time and dropped rows are {seen[0]} one way and {seen[1]} the other")
-        if self.spec.equality is Equality.IDENTICAL:
+        if self.equality is Equality.IDENTICAL or (ordered and self.replays):
             require(mine.to_bytes() == theirs.to_bytes(), f"the bytes of {mine!r} and of {theirs!r} differ")
         now = self.now(stream)
         self.require_close(self.answers(mine, now), self.answers(theirs, now), stream, now)
@@ -209,22 +253,29 @@ class Case:
     def __str__(self) -> str:
         short = [name if isinstance(value, Mapping) else f"{name}={value}" for name, value in self.parameters.items()]
         parameters = ", ".join(short) or "plain"
-        return f"{self.spec.name} {parameters} {self.decay}"
+        return f"{self.spec.name} {parameters} {self.decay}{' ids' * self.ids}"
+
+
+NUMBERED = ("none",)
+"""Decays under which rows without ids are tried too, where they may have some: the same code weighs both."""
 
 
 def cases(spec: Spec) -> Iterator[Case]:
     """Every set of parameters of a summary, under each of :func:`sample_decays` that it takes."""
+    ids = "ids" in inspect.signature(spec.make.update).parameters
     for parameters in spec.parameters:
-        for decay in sample_decays().values():
+        for name, decay in sample_decays().items():
             if takes(spec, decay):
-                yield Case(spec, decay, parameters, START if decay.needs_landmark else None)
+                landmark = START if decay.needs_landmark else None
+                yield Case(spec, decay, parameters, landmark, ids)
+                if ids and name in NUMBERED:
+                    yield Case(spec, decay, parameters, landmark)
 
 
 def takes(spec: Spec, decay: Decay) -> bool:
     """Whether a summary takes a decay, by what its `SPEC` says."""
     if isinstance(decay, decays.Forward):
-        fixed = isinstance(decay, (decays.NoDecay, decays.Landmark, decays.Pinned))
-        return "forward" in spec.decays or (fixed and "landmark" in spec.decays)
+        return "forward" in spec.decays or (decay.flat and "landmark" in spec.decays)
     return "backward" in spec.decays
 
 

@@ -27,7 +27,7 @@ import wane
 from wane import registry, serde
 from wane._jit import DISABLED
 from wane.errors import BadParameter, BeforeLandmark, CorruptState, MergeRefused, MissingExtra, QueryInPast, WaneError
-from wane.registry import Equality, Spec
+from wane.registry import Spec
 from wane.summaries.base import ask
 from wane.testing.cases import Case, alike, cases, require, sample_decays, takes
 from wane.testing.oracles import USABLE
@@ -64,6 +64,8 @@ CAPABILITIES: Mapping[str, Callable[[Case], bool]] = {
     "landmark-free": lambda case: not case.decay.needs_landmark and case.until is None and case.sure,
     "movable": lambda case: case.until is None and case.sure,
     "open": lambda case: case.until is None,
+    "repeatable": lambda case: not case.numbered,
+    "numbered": lambda case: case.numbered and case.mergeable,
     "compiler": lambda _: not DISABLED,
 }
 """What a law may need of a case, by name."""
@@ -164,21 +166,22 @@ def law(needs: str = "any", *, weighs: bool = True, **limits: Any) -> Callable[[
 @law(weighs=False)
 def merge_has_an_identity(case: Case, stream: Stream) -> None:
     """Merging an empty summary changes nothing, from either side."""
-    case.require_same(case.fed(stream), case.fed(stream).merge(case.make()), stream)
-    case.require_same(case.fed(stream), case.make().merge(case.fed(stream)), stream)
+    case.require_same(case.fed(stream), case.fed(stream).merge(case.make()), stream, ordered=True)
+    case.require_same(case.fed(stream), case.make().merge(case.fed(stream)), stream, ordered=True)
 
 
 @law()
 def merge_is_commutative(case: Case, stream: Stream) -> None:
     """``a + b`` is ``b + a``."""
     a, b = _parts(stream, 2)
-    case.require_same(case.fed(a).merge(case.fed(b)), case.fed(b).merge(case.fed(a)), stream)
+    mine, theirs = case.fed(a).merge(case.fed(b, part=1)), case.fed(b, part=1).merge(case.fed(a))
+    case.require_same(mine, theirs, stream)
 
 
 @law()
 def merge_is_associative(case: Case, stream: Stream) -> None:
     """``(a + b) + c`` is ``a + (b + c)``."""
-    a, b, c = (case.fed(part) for part in _parts(stream, 3))
+    a, b, c = (case.fed(rows, part=part) for part, rows in enumerate(_parts(stream, 3)))
     case.require_same(a.copy().merge(b).merge(c), a.merge(b.merge(c)), stream)
 
 
@@ -186,23 +189,36 @@ def merge_is_associative(case: Case, stream: Stream) -> None:
 def merge_is_concatenation(case: Case, stream: Stream) -> None:
     """Merging what two summaries saw is seeing both streams (section VI.B of the forward-decay paper)."""
     a, b = _parts(stream, 2)
-    case.require_same(case.fed(a).merge(case.fed(b)), case.fed(a.concat(b)), stream)
+    case.require_same(case.fed(a).merge(case.fed(b, part=1)), case.fed(a.concat(b)), stream)
 
 
-@law()
+@law("repeatable")
 def merge_with_itself_doubles(case: Case, stream: Stream) -> None:
     """A summary merged with itself has seen its stream twice."""
     one = case.fed(stream)
     case.require_same(one.merge(one), case.fed(stream, stream), stream.concat(stream))
 
 
+@law("numbered", weighs=False)
+def one_seed_draws_once(case: Case, stream: Stream) -> None:
+    """Rows without ids are told apart by seed and number: two parts of one seed do not merge, and stay as they were."""
+    mine, theirs = case.fed(stream), case.fed(stream.take(slice(0, 1)))
+    if not (mine.rows and theirs.rows):
+        return
+    before, other = mine.to_bytes(), theirs.to_bytes()
+    for one in (theirs, mine, case.fed(stream, part=1).merge(theirs)):
+        with _raises(MergeRefused, "merging what one seed has drawn twice"):
+            mine.merge(one)
+    require(mine.to_bytes() == before and theirs.to_bytes() == other, "a refused merge has changed the state")
+
+
 @law(weighs=False)
 def merge_leaves_the_other(case: Case, stream: Stream) -> None:
     """What is merged from stays as it is, then and later."""
-    a, b = (case.fed(part) for part in _parts(stream, 2))
+    a, b = (case.fed(rows, part=part) for part, rows in enumerate(_parts(stream, 2)))
     before = b.to_bytes()
     a.merge(b)
-    _update(a, stream)
+    case.update(a, stream)
     require(b.to_bytes() == before, "the summary that was merged from has changed")
 
 
@@ -227,7 +243,7 @@ def batches_do_not_matter(case: Case, stream: Stream) -> None:
     """Any cutting of a stream into batches gives the same state, empty batches included."""
     cuts = np.sort(_rng(stream).integers(0, len(stream) + 1, 4))
     pieces = [stream.take(slice(a, b)) for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
-    case.require_same(case.fed(stream), case.fed(*pieces), stream)
+    case.require_same(case.fed(stream), case.fed(*pieces), stream, ordered=True)
 
 
 @law()
@@ -235,8 +251,8 @@ def one_at_a_time_is_a_batch(case: Case, stream: Stream) -> None:
     """Items given as scalars, with their times as Python numbers, give the same state as a column of them."""
     one = case.make()
     for i in range(len(stream)):
-        _update_scalar(one, stream.take(slice(i, i + 1)))
-    case.require_same(case.fed(stream), one, stream)
+        _update_scalar(case, one, stream.take(slice(i, i + 1)))
+    case.require_same(case.fed(stream), one, stream, ordered=True)
 
 
 @law(weighs=False)
@@ -248,7 +264,7 @@ def a_question_sees_every_row(case: Case, stream: Stream) -> None:
     for question in case.spec.questions:
         one = case.make()
         for i in range(len(few)):
-            _update_scalar(one, few.take(slice(i, i + 1)))
+            _update_scalar(case, one, few.take(slice(i, i + 1)))
         answer = ask(one, question, now, case.arguments(question))
         case.require_close({question: answer}, whole, few, now)
 
@@ -314,7 +330,8 @@ def a_common_factor_cancels(case: Case, stream: Stream) -> None:
 def no_weights_are_ones(case: Case, stream: Stream) -> None:
     """Items without weights weigh 1 each."""
     plain = Stream(stream.items, stream.times)
-    case.require_same(case.fed(plain), case.fed(Stream(stream.items, stream.times, np.ones(len(stream)))), plain)
+    ones = Stream(stream.items, stream.times, np.ones(len(stream)))
+    case.require_same(case.fed(plain), case.fed(ones), plain, ordered=True)
 
 
 # --- Answers
@@ -332,7 +349,7 @@ def answers_are_right(case: Case, stream: Stream) -> None:
 @law("oracle")
 def answers_are_right_after_merging(case: Case, stream: Stream) -> None:
     """So is a summary that was merged from many, read back from bytes on the way."""
-    parts = [case.fed(part) for part in _parts(stream, 5)]
+    parts = [case.fed(rows, part=part) for part, rows in enumerate(_parts(stream, 5), 1)]
     one = case.make()
     for part in parts:
         one = case.spec.make.from_bytes(one.to_bytes()).merge(part)
@@ -374,7 +391,8 @@ def no_clock_is_read(case: Case, stream: Stream) -> None:
             stack.enter_context(mock.patch.object(time, name, side_effect=AssertionError(f"time.{name} was called")))
         one = case.fed(stream)
         case.answers(one, now)
-        case.spec.make.from_bytes(one.to_bytes()).merge(one)
+        if case.mergeable:
+            case.spec.make.from_bytes(one.to_bytes()).merge(case.fed(stream, part=1))
 
 
 @law("open")
@@ -412,7 +430,7 @@ def the_landmark_has_a_policy(case: Case, stream: Stream) -> None:
         one = case.make()
         empty = one.to_bytes()
         with _raises(BeforeLandmark, "an item before the landmark"):
-            _update(one, stream)
+            case.update(one, stream)
         require(one.to_bytes() == empty, "a refused update has changed the state")
     now = case.now(stream, SECOND)
     clamped = Stream(
@@ -435,12 +453,12 @@ def the_landmark_has_a_policy(case: Case, stream: Stream) -> None:
 def every_form_is_the_same(case: Case, stream: Stream) -> None:
     """NumPy, lists, Arrow, pandas, read-only and strided columns of the same rows give the same state."""
     plain = case.fed(stream)
-    for form, same_unit, items, times, weights in _forms(stream):
-        one = case.make().update(items, times, weights)
+    for form, same_unit, *columns in _forms(stream):
+        one = case.add(case.make(), *columns)
         if same_unit:
             require(one.to_bytes() == plain.to_bytes(), f"{form} give another state than NumPy arrays")
         else:  # times in a list have the coarsest unit that holds them all
-            case.require_same(plain, one, stream)
+            case.require_same(plain, one, stream, ordered=True)
 
 
 @law(weighs=False)
@@ -464,7 +482,7 @@ def units_do_not_matter(case: Case, stream: Stream) -> None:
             continue
         ticks = np.array([0 if pair is None else pair[0] for pair in values], np.int64)
         other = Stream(stream.items, Ticks(ticks, unit, stream.times.valid), stream.weights)
-        case.require_same(case.fed(stream), case.fed(other), stream)
+        case.require_same(case.fed(stream), case.fed(other), stream, ordered=True)
 
 
 @law(weighs=False)
@@ -475,7 +493,7 @@ def refused_updates_change_nothing(case: Case, stream: Stream) -> None:
     for what, items, times, weights in _refusable(case):
         with mock.patch("wane.decay.weigh.CHUNK", 2):  # the last rows come in a chunk of their own
             try:
-                one.update(items, times, weights)
+                case.add(one, items, times, weights, np.arange(len(items)))
             except WaneError:
                 require(one.to_bytes() == before, f"an update with {what} was refused, and has changed the state")
             else:
@@ -495,7 +513,7 @@ def bytes_round_trip(case: Case, stream: Stream) -> None:
         require(read.to_bytes() == one.to_bytes(), "bytes read back give other bytes")
         mine, theirs = case.answers(one, now), case.answers(read, now)
         require(all(alike(mine[q], theirs[q]) for q in mine), f"read back, {mine} became {theirs}")
-        case.require_same(case.fed(stream, stream), _update(read, stream), stream.concat(stream))
+        case.require_same(case.fed(stream, stream), case.update(read, stream), stream.concat(stream), ordered=True)
 
 
 @law(weighs=False)
@@ -505,8 +523,9 @@ def copies_are_independent(case: Case, stream: Stream) -> None:
     before = one.to_bytes()
     for made in (one.copy(), copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
         require(type(made) is type(one) and made.to_bytes() == before, "a copy is not equal to its original")
-        _update(made, stream)
-        made.merge(one)
+        case.update(made, stream)
+        if case.mergeable:
+            made.merge(case.fed(stream, part=1))
         require(one.to_bytes() == before, "a change to a copy has changed the original")
 
 
@@ -517,7 +536,7 @@ def size_is_bounded(case: Case, stream: Stream) -> None:
     one = case.make()
     more = shapes(len(stream), items=case.spec.items, start=case.start, until=case.until)
     for given in (stream, *more.values()):
-        _update(one, given if case.weighted else Stream(given.items, given.times))
+        case.update(one, given if case.weighted else Stream(given.items, given.times))
         size = len(one.to_bytes())
         require(size <= bound, f"the state has {size} bytes after {one.rows} rows, and its bound is {bound}")
 
@@ -566,7 +585,7 @@ def kernels_are_their_python_bodies(case: Case, stream: Stream) -> None:
     """A process without the compiler computes the same state: the same bytes, or the sums in another order."""
     one, other = case.fed(stream), case.spec.make.from_bytes(twin().state(case, stream))
     require((one.rows, one.newest, one.dropped) == (other.rows, other.newest, other.dropped), "rows differ")
-    if case.spec.equality is Equality.IDENTICAL:
+    if case.replays:
         require(one.to_bytes() == other.to_bytes(), "the compiled kernels give another state than their Python bodies")
     now = case.now(stream)
     exact, mine, theirs = case.exact(stream, now), case.answers(one, now), case.answers(other, now)
@@ -609,14 +628,9 @@ def _parts(stream: Stream, count: int) -> list[Stream]:
     return [stream.take(hands == hand) for hand in range(count)]
 
 
-def _update(summary: Any, stream: Stream) -> Any:
-    return summary.update(stream.items, stream.times, stream.weights)
-
-
-def _update_scalar(summary: Any, row: Stream) -> None:
+def _update_scalar(case: Case, summary: Any, row: Stream) -> None:
     """Give one row as scalars, its time as seconds where a number of them holds it."""
-    (item,) = row.items.tolist()
-    (time,) = row.instants
+    (item,), (time,) = row.items.tolist(), row.instants
     at: Any = time
     if row.times is not None and time is None:
         at = math.nan
@@ -624,7 +638,7 @@ def _update_scalar(summary: Any, row: Stream) -> None:
         at = int(time // SECOND)
     elif time is not None and _as_float(time) is not None:
         at = _as_float(time)
-    summary.update(item, at, *([] if row.weights is None else row.weights.tolist()))
+    case.add(summary, item, at, None if row.weights is None else float(row.weights[0]), int(row.ids[0]))
 
 
 def _as_float(time: int) -> float | None:
@@ -636,8 +650,8 @@ def _as_float(time: int) -> float | None:
 def _usable(case: Case, stream: Stream) -> NDArray[np.bool_]:
     """Which rows must not be dropped, landmark aside."""
     good = np.ones(len(stream), np.bool_)
-    if case.spec.items == "numbers":
-        good &= np.abs(stream.items) < USABLE
+    if case.spec.items != "any":
+        good &= (np.abs(stream.items) < USABLE).all(axis=tuple(range(1, stream.items.ndim)))
     if stream.times is not None and stream.times.valid is not None:
         good &= stream.times.valid
     return good if stream.weights is None else good & (stream.weights < USABLE)
@@ -655,13 +669,15 @@ def _strangers(case: Case) -> Iterator[tuple[str, Any]]:
     if case.decay.needs_landmark and case.landmark is not None:
         yield "landmark", case.make(landmark=Nanoseconds(case.landmark - 1))
     yield "policy", case.make(before="drop")
+    if case.ids:
+        yield "seed", case.fed(Stream(np.ones(1, np.int64), Ticks(np.array([case.start]), "ns")), seed=1)
     for parameters in case.spec.parameters:
         if parameters != case.parameters:
             yield "set of parameters", replace(case, parameters=parameters).make()
 
 
-def _forms(stream: Stream) -> Iterator[tuple[str, bool, Any, Any, Any]]:
-    """The rows in other forms: name, whether times keep their unit, items, times, weights."""
+def _forms(stream: Stream) -> Iterator[tuple[str, bool, Any, Any, Any, Any]]:
+    """The rows in other forms: name, whether times keep their unit, items, times, weights, ids."""
     times, unit = None, "ns"
     if stream.times is not None:
         unit = stream.times.unit
@@ -669,12 +685,15 @@ def _forms(stream: Stream) -> Iterator[tuple[str, bool, Any, Any, Any]]:
         if stream.times.valid is not None:
             times[~stream.times.valid] = np.datetime64("NaT")
 
-    def each(change: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
-        items, ticks, weights = (None if x is None else change(x) for x in (stream.items, times, stream.weights))
-        return items, ticks, weights
+    def each(change: Callable[[Any], Any]) -> tuple[Any, Any, Any, Any]:
+        columns = (stream.items, times, stream.weights, stream.ids)
+        items, ticks, weights, ids = (None if x is None else change(x) for x in columns)
+        return items, ticks, weights, ids
 
     def arrow(column: NDArray[Any]) -> Any:
-        return pa.array(column, pa.timestamp(unit) if column.dtype.kind == "M" else None, from_pandas=True)
+        given = column if column.ndim == 1 else column.tolist()
+        kind = None if column.ndim == 1 else pa.list_(pa.float64())
+        return pa.array(given, pa.timestamp(unit) if column.dtype.kind == "M" else kind, from_pandas=True)
 
     def locked(column: NDArray[Any]) -> NDArray[Any]:
         copied = column.copy()
@@ -683,32 +702,41 @@ def _forms(stream: Stream) -> Iterator[tuple[str, bool, Any, Any, Any]]:
 
     yield "datetime64", True, *each(lambda column: column)
     yield "read-only arrays", True, *each(locked)
-    yield "strided arrays", True, *each(lambda column: np.repeat(column, 3)[1::3])
+    yield "strided arrays", True, *each(lambda column: np.repeat(column, 3, axis=0)[1::3])
     yield "arrays turned round", True, *each(lambda column: column[::-1].copy()[::-1])
     yield "Arrow arrays", True, *each(arrow)
-    yield "slices of Arrow arrays", True, *each(lambda column: arrow(np.append(column[:1], column))[len(column[:1]) :])
+    yield (
+        "slices of Arrow arrays",
+        True,
+        *each(lambda column: arrow(np.concatenate([column[:1], column]))[len(column[:1]) :]),
+    )
     yield "chunked Arrow arrays", True, *each(lambda column: pa.chunked_array([arrow(column[:2]), arrow(column[2:])]))
     instants = None if times is None else stream.instants
     weights = None if stream.weights is None else stream.weights.tolist()
-    yield "lists", False, stream.items.tolist(), instants, weights
+    yield "lists", False, stream.items.tolist(), instants, weights, stream.ids.tolist()
     floats = [None if time is None else _as_float(time) for time in stream.instants]
     if times is not None and None not in floats:
-        yield "float seconds", False, stream.items, np.array(floats, np.float64), stream.weights
+        yield "float seconds", False, stream.items, np.array(floats, np.float64), stream.weights, stream.ids
     with contextlib.suppress(ImportError):
         import pandas as pd
 
-        yield "pandas Series", True, *each(lambda column: pd.Series(column, index=range(7, 7 + len(column))))
+        yield (
+            "pandas Series",
+            True,
+            *each(lambda column: pd.Series(column if column.ndim == 1 else list(column), range(7, 7 + len(column)))),
+        )
 
 
 def _refusable(case: Case) -> Iterator[tuple[str, Any, Any, Any]]:
     """Updates of which at least the last row must be refused (but for far ones, which may be)."""
     start = case.start
     end = case.until or Nanoseconds(start + SPAN)
-    items = np.array([1, 2, 3, 4, 5], np.float64 if case.spec.items == "numbers" else np.int64)
+    items = np.array([1, 2, 3, 4, 5], np.int64 if case.spec.items == "any" else np.float64)
+    items = np.stack([items, items], axis=1) if case.spec.items == "vectors" else items
     good = [start, start, end, end, start]
     times = np.array(good)
     yield "too few times", items, Ticks(times[:4], "ns"), None
-    yield "two dimensions", items.reshape(5, 1), Ticks(times, "ns"), None
+    yield "another dimension", items[:, None], Ticks(times, "ns"), None
     yield "times of two dimensions", items, times.reshape(5, 1), None
     if case.weighted:
         yield "too few weights", items, Ticks(times, "ns"), [1.0]
@@ -753,6 +781,6 @@ def _use(case: Case, summary: Any, stream: Stream) -> None:
     with contextlib.suppress(WaneError):
         summary.copy().merge(summary).to_bytes()
     with contextlib.suppress(WaneError):
-        _update(summary.copy(), stream).to_bytes()
+        case.update(summary.copy(), stream).to_bytes()
     with contextlib.suppress(WaneError):
-        case.fed(stream).merge(summary).to_bytes()
+        case.fed(stream, part=1).merge(summary).to_bytes()

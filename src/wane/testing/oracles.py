@@ -226,7 +226,7 @@ def rows(
         now: The instant of the question; None where it does not matter.
         landmark: The landmark.
         before: The policy for rows before the landmark.
-        numbers: Whether items are numbers, so that NaN, infinities and huge ones are dropped.
+        numbers: Whether items are numbers or vectors, so that NaN, infinities and huge ones are dropped.
     """
     loads = [1.0] * len(stream) if stream.weights is None else stream.weights.tolist()
     found = []
@@ -235,7 +235,8 @@ def rows(
         known: dict[int | None, Decimal] = {}
         for value, time, own in zip(stream.items.tolist(), stream.instants, loads, strict=True):
             lost = stream.times is not None and time is None
-            if lost or (numbers and not abs(value) < USABLE) or not own < USABLE:
+            parts = value if isinstance(value, list) else [value]
+            if lost or (numbers and not all(abs(part) < USABLE for part in parts)) or not own < USABLE:
                 continue
             at: int | None = time
             if at is not None and landmark is not None and at < landmark:

@@ -38,14 +38,18 @@ class Stream:
         items: The items.
         times: Their times, or None where the decay needs none.
         weights: Their weights, or None for 1 each.
+        ids: What tells rows apart, where a summary takes it; their numbers, if not given.
     """
 
     items: NDArray[Any]
     times: Ticks | None = None
     weights: NDArray[np.float64] | None = None
+    ids: Any = None
 
     def __post_init__(self) -> None:
-        for what in (self.times, self.weights):
+        if self.ids is None:
+            object.__setattr__(self, "ids", np.arange(len(self.items)))
+        for what in (self.times, self.weights, self.ids):
             if what is not None and len(what) != len(self.items):
                 raise BadInput(f"{len(self.items)} items came with {len(what)} times or weights; give one for each")
 
@@ -59,7 +63,8 @@ class Stream:
         if times is not None:
             valid = None if times.valid is None else times.valid[index]
             times = Ticks(times.values[index], times.unit, valid)
-        return Stream(self.items[index], times, None if self.weights is None else self.weights[index])
+        weights = None if self.weights is None else self.weights[index]
+        return Stream(self.items[index], times, weights, self.ids[index])
 
     def concat(self, other: Stream) -> Stream:
         """The rows of both, `other`'s last."""
@@ -69,7 +74,8 @@ class Stream:
         if self.weights is not None or other.weights is not None:
             weights = np.concatenate([_loads(self), _loads(other)])
         times = None if self.times is None or other.times is None else _joined(self.times, other.times)
-        return Stream(np.concatenate([self.items, other.items]), times, weights)
+        ids = np.concatenate([self.ids, other.ids])
+        return Stream(np.concatenate([self.items, other.items]), times, weights, ids)
 
     def moved(self, by: int) -> Stream:
         """The same stream, `by` nanoseconds later (a whole number of its ticks)."""
@@ -78,7 +84,8 @@ class Stream:
         ticks, rest = divmod(by, self.times.per_tick)
         if rest:
             raise BadInput(f"{by} ns is no whole number of {self.times.unit}; move by whole ticks")
-        return Stream(self.items, Ticks(self.times.values + ticks, self.times.unit, self.times.valid), self.weights)
+        times = Ticks(self.times.values + ticks, self.times.unit, self.times.valid)
+        return Stream(self.items, times, self.weights, self.ids)
 
     @property
     def newest(self) -> Nanoseconds | None:
@@ -117,7 +124,7 @@ def streams(
     weights too large, missing times.
 
     Args:
-        items: ``"numbers"`` or ``"any"``, as in :attr:`wane.registry.Spec.items`.
+        items: ``"numbers"``, ``"any"`` or ``"vectors"``, as in :attr:`wane.registry.Spec.items`.
         start: The instant at or after which items come, such as the landmark.
         until: The instant at or before which they come; by default, `SPAN` after the start.
         timed: Whether there are times; None for both.
@@ -128,9 +135,10 @@ def streams(
     """
     st = _strategies()
     room = (until if until is not None else start + SPAN) - start
-    if items == "numbers":
+    if items != "any":
         item = st.sampled_from(NASTY) | st.integers(-3, 3).map(float) | st.floats(-1e6, 1e6) | st.floats(-1e120, 1e120)
         item = item | st.sampled_from(UNUSABLE) if unusable else item
+        item = st.tuples(item, item) if items == "vectors" else item
     else:
         item = st.integers(0, 3) | st.integers(-(2**63), 2**63 - 1)
     weight = st.sampled_from(WEIGHTS) | st.floats(0, 10)
@@ -144,7 +152,8 @@ def streams(
 
     def made(draw: Callable[[Any], Any]) -> Stream:
         rows = draw(st.lists(row, max_size=longest))
-        values = np.array([r[0] for r in rows], np.float64 if items == "numbers" else np.int64)
+        values = np.array([r[0] for r in rows], np.int64 if items == "any" else np.float64)
+        values = values.reshape(-1, 2) if items == "vectors" else values
         with_times = draw(st.booleans()) if timed is None else timed
         with_weights = draw(st.booleans()) if weighted is None else weighted
         times = None
@@ -176,7 +185,9 @@ def edges(
 
     def stream(values: Any, times: Any, weights: Any = None, unit: str = "ns", valid: Any = None) -> Stream:
         column = np.array(values, np.float64)
-        if items != "numbers":
+        if items == "vectors":
+            column = np.stack([column, column[::-1]], axis=1)
+        if items == "any":
             column = np.nan_to_num(column, posinf=7.0, neginf=-7.0).clip(-9, 9).astype(np.int64)
         ticks = Ticks(np.minimum(times, end // PER_TICK[unit]).astype(np.int64), unit, valid)
         return Stream(column, ticks, np.array(weights) if weights is not None and weighted else None)
@@ -215,7 +226,7 @@ def shapes(
 
     Args:
         seed: Chooses the random numbers; the same seed gives the same streams everywhere.
-        items: ``"numbers"`` or ``"any"``.
+        items: ``"numbers"``, ``"any"`` or ``"vectors"``.
         size: The number of rows.
         start: The instant at or after which items come.
         until: The instant at or before which they come; by default an hour after the start, but for the wide shape.
@@ -242,11 +253,13 @@ def shapes(
         "wide": Stream(rng.normal(0, 1, size), at(rng.uniform(0, 1, size) ** 8 * whole)),
         "weighted": Stream(rng.normal(1e6, 1, size), at(anywhere), rng.pareto(1, size)),
     }
-    if items != "numbers":
-        found = {
-            name: Stream(stream.items.astype(np.int64), stream.times, stream.weights) for name, stream in found.items()
-        }
-    return found
+    if items == "numbers":
+        return found
+    columns = {
+        name: np.stack([s.items, rng.permutation(s.items)], axis=1) if items == "vectors" else s.items.astype(np.int64)
+        for name, s in found.items()
+    }
+    return {name: Stream(columns[name], stream.times, stream.weights) for name, stream in found.items()}
 
 
 def _strategies() -> Any:

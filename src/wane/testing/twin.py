@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import wane
+from wane.registry import lookup
 from wane.testing.cases import Case
 from wane.testing.streams import Stream
 
@@ -35,9 +36,9 @@ class Twin:
 
     def state(self, case: Case, stream: Stream) -> bytes:
         """The state of a case over a stream, as the plain Python bodies compute it."""
-        made = (case.spec.make, case.decay, case.landmark, dict(case.parameters))
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        made = (case.spec.name, case.decay, dict(case.parameters), case.landmark, case.ids)
         _send(self._process.stdin, pickle.dumps((made, stream)))
         found = pickle.loads(_receive(self._process.stdout))
         if isinstance(found, Exception):
@@ -59,10 +60,9 @@ def serve() -> None:
     """Answer what comes in until it ends."""
     inward, outward = sys.stdin.buffer, sys.stdout.buffer
     while head := inward.read(_LENGTH.size):
-        (make, decay, landmark, parameters), stream = pickle.loads(inward.read(*_LENGTH.unpack(head)))
+        (name, *rest), stream = pickle.loads(inward.read(*_LENGTH.unpack(head)))
         try:
-            made = make(decay=decay, landmark=landmark, **parameters).update(stream.items, stream.times, stream.weights)
-            found: Any = made.to_bytes()
+            found: Any = Case(lookup(name), *rest).fed(stream).to_bytes()
         except Exception as why:
             found = why
         _send(outward, pickle.dumps(found))
