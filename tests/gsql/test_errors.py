@@ -74,6 +74,11 @@ GROUP = " from TCP group by time/60 as tb"
         ("int EXTR nothing approx_quantile p(int; int); select tb, p(len, 5)" + GROUP, "int", "there is no nothing of"),
         ("select tb, count(*) as c" + GROUP + " having d > 1", "d", "no column 'd'"),
         ("select len from TCP)", ")", "closes nothing"),
+        ("select tb, PRISAMP(srcIP)" + GROUP, "PRISAMP", "needs a weight; write PRISAMP(srcIP, exp(time % 60))"),
+        ("select tb, PRISAMP(srcIP, exp(time % 50))" + GROUP, "time", "since the epoch's start"),
+        ("select tb, PRISAMP(srcIP, len)" + GROUP, "len", "a weight is exp(x), exp(0.1*x), x, x*x or pow(x, 3)"),
+        ("select tb, PRISAMP(srcIP, exp(-1*(time % 60)))" + GROUP, "1", "exp is asked of"),
+        ("select tb, PRISAMP(srcIP, 1), count(*) decay poly(2)" + GROUP, "count", "whole seconds"),
     ],
 )
 def test_the_place_and_what_was_meant(text, marked, says):
@@ -143,6 +148,7 @@ def test_no_text_is_ever_run():
 # --- Fuzz
 
 SEEDS = (
+    "select tb, PRISAMP(srcIP, exp(time % 60)), sample(len, 100) from TCP group by time/60 as tb",
     "select tb, destIP, destPort, count(*) from TCP group by time/60 as tb, destIP, destPort",
     "select tb, sum(len*(time % 60)*(time % 60))/3600 from TCP group by time/60 as tb",
     "select tb, top(srcIP, 10) decay poly(2) as hot, quantile(len, 0.99) q from UDP where destPort in (80, 443) "
@@ -158,7 +164,8 @@ SEEDS = (
 VOCABULARY = """
     select from where group by as having decay since and or not in between is null with create view UDAF EXTR
     ( ) ( ) , ; * / % + - = < > . [ ] ' " ` : -- /* */ :: -> $ @ # \\ \0 é 😀
-    count sum top heavy quantile median distinct exp poly window none tb time len srcIP host TCP UDP log int
+    count sum top heavy PRISAMP sample quantile median distinct exp poly window none
+    tb time len srcIP host TCP UDP log int
     0 1 60 0.5 1e999 10s -1 99999999999999999999 case when end union join order limit over cast interval
 """
 WORDS = VOCABULARY.split()

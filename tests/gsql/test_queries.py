@@ -328,3 +328,56 @@ def test_sources_of_any_kind_are_tables(tmp_path):
         one, two = local.gsql_all(text, {"T": source})
         assert one["sum_v"].to_pylist() == [1.0, 2.0]
         assert two["count"].to_pylist() == [2.0]
+
+
+# --- Samples
+
+PRISAMP = """
+select tb, PRISAMP(srcIP, exp(time % 60))
+from TCP
+group by time/60 as tb
+"""
+
+
+def test_a_priority_sample_of_every_minute(capture, packets):
+    table = ask(PRISAMP, capture)
+    assert table.schema.names == ["tb", "prisamp_srcIP"]
+    groups = grouped(packets["TCP"], lambda row: row["time"] // 60)
+    for row in table.to_pylist():
+        rows = groups[row["tb"]]
+        assert len(row["prisamp_srcIP"]) == min(100, len(rows))
+        weights = {one["srcIP"]: set() for one in rows}
+        for one in rows:
+            weights[one["srcIP"]].add(round(one["time"] % 60))
+        for draw in row["prisamp_srcIP"]:  # of whole seconds, as spelled out
+            age = 60 + math.log(draw["weight"])
+            assert age == pytest.approx(round(age), abs=1e-6)
+            assert round(age) in weights[draw["item"]]
+
+
+@pytest.mark.parametrize("streams", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("weight", ["exp((time % 60)/20)", "(time % 60)*(time % 60)", "1"])
+def test_priority_samples_have_their_distribution(weight, streams):
+    """Estimates of subset sums have no bias: their mean over seeds is near the exact weight, by its own variance."""
+    seconds = list(range(1, 60))
+    table = pa.table({"time": seconds, "item": [second % 3 for second in seconds]})
+    g = {
+        "exp((time % 60)/20)": lambda x: math.exp((x - 60) / 20),
+        "(time % 60)*(time % 60)": lambda x: (x / 60) ** 2,
+        "1": lambda _: 1.0,
+    }[weight]
+    weights = [g(second) for second in seconds]
+    part = math.fsum(w for w, second in zip(weights, seconds, strict=True) if second % 3 == 0)
+    estimates = []
+    for seed in range(streams):
+        text = f"select tb, PRISAMP(item, {weight}, 15, seed={seed}) as s from T group by time/60 as tb"
+        (row,) = local.gsql(text, {"T": table}).to_pylist()
+        assert len(row["s"]) == 15
+        estimates.append(sum(draw["stands_for"] for draw in row["s"] if draw["item"] == 0))
+    spread = math.sqrt(math.fsum(weights) * part / 14 / streams)  # the bound of the estimate's variance
+    assert abs(sum(estimates) / streams - part) < 5 * spread
+
+
+def test_samples_by_decay(capture, packets):
+    table = ask("select tb, sample(srcIP, 20) decay exp(half_life=10s) as s from TCP group by time/60 as tb", capture)
+    assert all(len(row["s"]) == 20 for row in table.to_pylist())

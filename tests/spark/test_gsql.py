@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 import wane.spark as ws
 from wane import local
 from wane.errors import BadInput, BadParameter, GsqlError, Unsupported
+from wane.gsql import compile
 from wane.sources import Traffic, write
+from wane.sources.pcap import SCHEMA
 
 SPLIT = """
 int UDAF char(36) [low_approx_med, high_approx_med]
@@ -111,8 +113,8 @@ def test_what_is_wrong_is_said_when_the_query_is_built(spark: SparkSession, capt
     stream = spark.readStream.format("rate").load()
     with pytest.raises(GsqlError, match="nothing would ever close a group"):
         ws.gsql(spark, "select value, count(*) from T group by value", {"T": stream})
+    text = "create view v as select tb, count(*) as c from T group by timestamp/60 as tb; "
     with pytest.raises(Unsupported, match="over the groups of a stream"):
-        text = "create view v as select tb, count(*) as c from T group by timestamp/60 as tb; "
         ws.gsql(spark, text + "select tb, sum(c) from v group by tb", {"T": stream}, lateness="1s")
     with pytest.raises(GsqlError, match="did you mean 'len'"):
         ws.gsql(spark, "select lenn from TCP", {"TCP": capture})
@@ -120,3 +122,41 @@ def test_what_is_wrong_is_said_when_the_query_is_built(spark: SparkSession, capt
         ws.gsql(spark, "select len from TCP; select len from TCP", {"TCP": capture})
     with pytest.raises(BadInput, match="must be a DataFrame"):
         ws.gsql(spark, "select len from TCP", {"TCP": 5})
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_plain_sql_gives_the_same(spark: SparkSession, capture: str, name: str) -> None:
+    text = EXACT[name].replace("top(", "max(")
+    df = spark.read.format("wane-pcap").option("table", "TCP").load(capture)
+    df.createOrReplaceTempView("TCP")
+    schemas = {"TCP": df.limit(1).toArrow().schema}
+    sql = compile(text, schemas).to_spark_sql()
+    found = spark.sql(sql).toArrow()
+    mine = local.gsql(text, {"TCP": capture})
+    assert found.schema.names == mine.schema.names
+    one, two = in_order(found), in_order(mine)
+    assert len(one) == len(two) > 0
+    for row, other in zip(one, two, strict=True):
+        assert row == pytest.approx(other, rel=1e-9)
+
+
+def test_texts_and_nulls_in_plain_sql(spark: SparkSession) -> None:
+    table = pa.table(
+        {
+            "time": [0, 1, 2, 3, 61],
+            "host": ["a", "it's", None, "a\\", "c"],
+            "v": [1.0, None, 3.0, float("nan"), 5.0],
+        }
+    )
+    spark.createDataFrame(table).createOrReplaceTempView("T")
+    for where in ("host = 'it''s'", "not host = 'a'", "v is null", "v <> 3 or v is null", "host in ('a\\', 'c')"):
+        text = f"select tb, count(*) as n, sum(v)/(count(*) - 1) as r from T where {where} group by time/60 as tb"
+        found = spark.sql(compile(text, {"T": table.schema}).to_spark_sql())
+        assert in_order(found.toArrow()) == in_order(local.gsql(text, {"T": table})), where
+
+
+def test_what_is_not_algebraic_has_no_plain_sql() -> None:
+    for asked in ("top(len, 3)", "median(len)", "var(len) decay poly(2)", "count(*) decay backward poly(2)"):
+        program = compile(f"select tb, {asked} from TCP group by time/60 as tb", {"TCP": SCHEMA})
+        with pytest.raises(Unsupported, match="run it with ws"):
+            program.to_spark_sql()

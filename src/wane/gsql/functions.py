@@ -35,6 +35,12 @@ class Arguments(Protocol):
     def numbers(self, example: str) -> tuple[float, ...]:
         """All the numbers that are left."""
 
+    def weight(self) -> Any:
+        """A weight spelled out, ``exp(time % 60)``, as the decay that it is."""
+
+    def seed(self) -> int:
+        """The seed of random numbers, by name; 0 unless it is given."""
+
     def named(self, *names: str) -> dict[str, float]:
         """Those of some parameters that are given by name."""
 
@@ -103,6 +109,20 @@ def _one_quantile(args: Arguments, column: Expr, phi: float) -> Asked:
     return Asked(fn.quantiles(column, (phi,), decay=args.decay, landmark=args.landmark, **more), 0)
 
 
+def _sample(args: Arguments) -> Asked:
+    column, k = args.column(), args.whole("k", "sample(srcIP, 100)", SAMPLE)
+    return Asked(fn.sample(column, k, decay=args.decay, landmark=args.landmark, seed=args.seed()))
+
+
+def _prisamp(args: Arguments) -> Asked:
+    column, decay = args.column(), args.weight()
+    k = args.whole("k", "PRISAMP(srcIP, exp(time % 60), 100)", SAMPLE)
+    return Asked(fn.sample(column, k, decay=decay, seed=args.seed()))
+
+
+SAMPLE = 100
+"""Rows of a sample, unless the query says how many."""
+
 AGGREGATES: dict[str, Make] = {
     **{name: _plain(name) for name in ("count", "sum", "mean", "var", "std", "min", "max")},
     "avg": _plain("mean"),
@@ -114,6 +134,8 @@ AGGREGATES: dict[str, Make] = {
     "quantile": _quantile,
     "quantiles": _quantiles,
     "median": _median,
+    "sample": _sample,
+    "prisamp": _prisamp,
 }
 """Aggregates by the names that queries call them."""
 

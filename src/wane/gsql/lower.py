@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from wane import expr as e
 from wane import fn, registry
-from wane.decay import NoDecay, parse
+from wane.decay import Exponential, NoDecay, Poly, parse
 from wane.errors import BadDecay, BadTime, GsqlError, WaneError
 from wane.fn import Fn
 from wane.grouped import LowLevel
@@ -199,6 +199,9 @@ class _One:
         self.asked: dict[Asked, str] = {}
         self.fns: list[Fn] = []
         self.integers = False
+        self.decayed: Decayed | None = None
+        self.whole_seconds = False
+        """Whether times count as whole seconds, as a spelled-out weight has them."""
 
     def fail(self, node: Any, why: str) -> NoReturn:
         where = start_of(node) if isinstance(node, exp.Expr) else None
@@ -259,7 +262,7 @@ class _One:
                 self._add_column(item, columns, label, Number(self._scalar(inner, self._row_leaf)))
         step = Step(self.made.items, where, tuple(columns.items()))
         schema = step.schema(pa.schema([self.schema.field(column) for column in step.needs]))
-        return Query(name, self.source, None, None, (), None, None, step, schema, clocks)
+        return Query(name, self.source, None, None, (), None, None, False, step, schema, clocks)
 
     def _grouped(self, name: str | None) -> Query:
         where = self._where()
@@ -301,7 +304,8 @@ class _One:
             if self.epoch is not None and value == self._epoch_value():
                 clocks[label] = Clock(self.epoch.length, self.epoch.offset)
         schema = after.schema(answers)
-        return Query(name, self.source, before, plan, tuple(fns), every, time, after, schema, clocks)
+        timed = time is not None and _is_time(rows.field(time).type)
+        return Query(name, self.source, before, plan, tuple(fns), every, time, timed, after, schema, clocks)
 
     def _rows_schema(self, columns: tuple[str, ...]) -> pa.Schema:
         """The columns that the plan meets."""
@@ -314,6 +318,12 @@ class _One:
         """The column of times, and the epochs."""
         if self.epoch is not None:
             column = self._time_column(self.epoch.column, self.epoch.clock)
+            if self.whole_seconds:
+                if self.decayed is not None:
+                    why = "a weight spelled out is of whole seconds, and a decay is not; ask them one by one"
+                    self.fail(self.decayed, why)
+                if _is_time(self.schema.field(column).type):
+                    column = self.made.name(Seconds(column))
             return column, (column, Nanoseconds(self.epoch.length), Nanoseconds(self.epoch.offset))
         if any(not isinstance(one.decay, NoDecay) for one in self.fns):
             for name, clock in self.clocks.items():
@@ -720,6 +730,7 @@ class _Call:
             else:
                 self.places.append(argument)
         self.decay: Any = "none" if decayed is None else self._decay(decayed)
+        one.decayed = one.decayed or decayed
         self.landmark = None if decayed is None or decayed.args.get("since") is None else self._since(decayed)
 
     def _decay(self, decayed: Decayed) -> Any:
@@ -793,6 +804,74 @@ class _Call:
             self.one.fail(self.call, f"{self.call.this} needs numbers; write {example}")
         return tuple(self._value(node, "each", example) for node in taken)
 
+    def seed(self) -> int:
+        return self.whole("seed", "seed=1") if "seed" in self.names else 0
+
+    def weight(self) -> Any:
+        """A function of the seconds since an epoch's start, as the forward decay that has it as its `g`.
+
+        The paper's seconds are whole, so that the query's time is cut to whole seconds (:meth:`_One._times`).
+        """
+        one = self.one
+        example = f"{self.call.this}(srcIP, exp(time % 60))"
+        if not self.places:
+            one.fail(self.call, f"{self.call.this} needs a weight; write {example}")
+        node = _bare(self.places.pop(0))
+        if self.decay != "none":
+            one.fail(self.call, f"{self.call.this} has its weight as an argument; write sample(srcIP) decay ...")
+        one.whole_seconds = True
+        if isinstance(node, exp.Literal) and not node.is_string and (number := _number(node)) and number.value > 0:
+            return "none"
+        try:
+            if isinstance(node, exp.Anonymous) and str(node.this).lower() == "exp" and len(node.expressions) == 1:
+                return Exponential(rate=self._times_age(node.expressions[0]))
+            if isinstance(node, exp.Anonymous) and str(node.this).lower() == "pow" and len(node.expressions) == 2:
+                if self._is_age(node.expressions[0]):
+                    return Poly(self._value(node.expressions[1], "the power", "pow(time % 60, 2)"))
+            elif (power := self._power_of_age(node)) > 0:
+                return Poly(power)
+        except BadDecay as why:
+            one.fail(node, str(why))
+        length = 60 if one.epoch is None else one.epoch.length // SECOND
+        return one.fail(
+            node,
+            f"a weight is exp(x), exp(0.1*x), x, x*x or pow(x, 3) of the seconds x = time % {length} since the epoch's "
+            f"start; write {example}",
+        )
+
+    def _is_age(self, node: exp.Expr) -> bool:
+        """Whether this is ``time % 60``, the seconds since the start of an epoch of 60."""
+        node, one = _bare(node), self.one
+        if not isinstance(node, exp.Mod) or not isinstance(time := _bare(node.this), exp.Column) or one.epoch is None:
+            return False
+        length = _integer(node.expression)
+        native = one.epoch.clock.tick is None and one.epoch.offset == 0
+        return native and one._column_name(time) == one.epoch.column and length == one.epoch.length // SECOND
+
+    def _times_age(self, node: exp.Expr) -> float:
+        """The factor of the seconds in ``time % 60``, ``0.1 * (time % 60)`` or ``(time % 60) / 10``; 0 for others."""
+        node = _bare(node)
+        if self._is_age(node):
+            return 1.0
+        if isinstance(node, (exp.Mul, exp.Div)):
+            left, right = _bare(node.this), _bare(node.expression)
+            if isinstance(node, exp.Mul) and isinstance(left, exp.Literal):
+                left, right = right, left
+            if self._is_age(left) and isinstance(right, exp.Literal):
+                factor = self._value(right, "the factor", "exp(0.1*(time % 60))")
+                return factor if isinstance(node, exp.Mul) else 1 / factor if factor else 0.0
+        return self.one.fail(node, "exp is asked of the seconds since the epoch's start; write exp(time % 60)")
+
+    def _power_of_age(self, node: exp.Expr) -> int:
+        """How often the seconds are multiplied with one another; 0 where anything else is."""
+        node = _bare(node)
+        if self._is_age(node):
+            return 1
+        if not isinstance(node, exp.Mul):
+            return 0
+        parts = self._power_of_age(node.this), self._power_of_age(node.expression)
+        return sum(parts) if all(parts) else 0
+
     def named(self, *names: str) -> dict[str, float]:
         return {name: self._value(self.names.pop(name), name, f"{name}=0.01") for name in names if name in self.names}
 
@@ -823,6 +902,7 @@ _CONDITIONS = (
     exp.And, exp.Or, exp.Not, exp.Between, exp.In, exp.Is, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE,
 )  # fmt: skip
 _LISTS = ("top", "heavy", "quantiles", "sample")
+"""Questions whose answers are lists."""
 
 
 _ROWS = fn.count().alias("wane_rows")

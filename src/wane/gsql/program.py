@@ -60,6 +60,7 @@ class Query:
         fns: What is asked of the groups.
         every: The epochs, as :func:`wane.plan.build` takes them, or None.
         time: The column of times, or None.
+        timed: Whether its type is one of times, and not of numbers of seconds.
         after: What becomes of the answers; of the rows, where there are no groups.
         schema: The columns of its answer.
         clocks: Those of them that grow with time.
@@ -72,6 +73,7 @@ class Query:
     fns: tuple[Fn, ...]
     every: tuple[str, int, int] | None
     time: str | None
+    timed: bool
     after: Step
     schema: pa.Schema
     clocks: Mapping[str, Clock]
@@ -107,6 +109,12 @@ class Program:
     def asked(self) -> tuple[Query, ...]:
         """The queries whose answers are wanted: those that are no views, or the last view if all are."""
         return tuple(query for query in self.queries if query.name is None) or self.queries[-1:]
+
+    def to_spark_sql(self) -> str:
+        """The last query as plain Spark SQL, which gives the same answers, where it is algebraic."""
+        from wane.gsql.spark_sql import spark_sql
+
+        return spark_sql(self)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.queries))
