@@ -31,6 +31,8 @@ from wane.times import instant
 
 if TYPE_CHECKING:
     from wane.gsql import Program, Query
+    from wane.gsql.classes import Scratch
+    from wane.gsql.rows import Step
 
 BATCH = 1 << 20
 """Rows of a batch, where the source does not say."""
@@ -211,6 +213,8 @@ def run(program: Program, sources: Mapping[str, Any], now: Any = "latest", befor
 def _answer(query: Query, source: Any, now: Any, before: str) -> pa.Table:
     """The answer of one query of a program, with what was dropped."""
     plan = query.plan
+    if query.scratch is not None and query.before is not None:
+        return _by_classes(query, query.before, query.scratch, source)
     if plan is None:
         _, batches = read(source, query.after.needs)
         chosen = [query.after(batch) for batch in batches]
@@ -229,6 +233,18 @@ def _answer(query: Query, source: Any, now: Any, before: str) -> pa.Table:
         report["dropped"] = dict(source.dropped) | report["dropped"]
     made = pa.Table.from_batches(map(query.after, answers.combine_chunks().to_batches()), query.schema)
     return made.replace_schema_metadata({"wane": json.dumps(report)})
+
+
+def _by_classes(query: Query, before: Step, scratch: Scratch, source: Any) -> pa.Table:
+    """The answer of a query whose aggregates are a user's own classes."""
+    _, batches = read(source, before.needs)
+    schema = before.schema(pa.schema([source.schema.field(name) for name in before.needs]))
+    rows = scratch.high(schema)(scratch.low(schema)(before.over(batches)))
+    answers = pa.Table.from_batches(rows, scratch.answers(schema))
+    ordered = answers.sort_by([(key, "ascending") for key in scratch.keys]) if scratch.keys else answers
+    made = pa.Table.from_batches(map(query.after, ordered.combine_chunks().to_batches()), query.schema)
+    lost = dict(source.dropped) if isinstance(source, Source) else {}
+    return made.replace_schema_metadata({"wane": json.dumps({"dropped": lost})})
 
 
 def _table(source: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import udafs
 from pyspark.sql import SparkSession
 
 import wane.spark as ws
@@ -41,6 +42,11 @@ QUANTILES = {
     "extracted": SPLIT
     + "select tb, percentile(len, 95) as a, percentile(len, 99) as b from UDP group by time/60 as tb",
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def source(spark: SparkSession) -> None:
+    ws.register(spark)
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +91,16 @@ def test_quantiles_keep_their_guarantee(spark: SparkSession, capture: str, name:
             slack = 0.01 * len(lengths) + 1
             assert sum(length < found for length in lengths) - slack <= phi * len(lengths)
             assert sum(length <= found for length in lengths) + slack >= phi * len(lengths)
+
+
+def test_classes_of_a_users_own_run_at_both_levels(spark: SparkSession, capture: str) -> None:
+    bindings = {"low_approx_med": udafs.LowMedian, "high_approx_med": udafs.HighMedian}
+    text = SPLIT + "select tb, srcIP, approx_median(len) as m from UDP where len > 50 group by time/60 as tb, srcIP"
+    df = spark.read.format("wane-pcap").option("table", "UDP").load(capture).repartition(3)
+    found = ws.gsql(spark, text, {"UDP": df}, bindings=bindings).toArrow()
+    mine = local.gsql(text, {"UDP": capture}, bindings=bindings)
+    assert in_order(found) == in_order(mine)
+    assert mine.num_rows > 10
 
 
 def test_a_stream_ends_with_the_answers_of_the_batch(spark: SparkSession, capture: str, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from wane.errors import BadDecay, BadTime, GsqlError, WaneError
 from wane.fn import Fn
 from wane.grouped import LowLevel
 from wane.gsql import functions
+from wane.gsql.classes import METHODS, Call, Output, Part, Scratch
 from wane.gsql.declare import Extractor, Udaf
 from wane.gsql.dialect import Decayed, Select, read, start_of
 from wane.gsql.functions import Asked
@@ -47,7 +48,8 @@ def compile(text: str, tables: Schemas, bindings: Mapping[str, Any] | None = Non
     Args:
         text: Declarations, views and queries.
         tables: What the queries may name, by name: schemas, or :class:`Table` to say more.
-        bindings: What declared aggregates stand for, by name: the name of a built-in one.
+        bindings: What declared names stand for: the name of a built-in aggregate, a class (:mod:`.classes`), or of an
+            extractor's function, a function.
 
     Raises:
         GsqlError: Something is wrong; the message shows the place.
@@ -198,6 +200,8 @@ class _One:
         self.epoch: _Epoch | None = None
         self.asked: dict[Asked, str] = {}
         self.fns: list[Fn] = []
+        self.calls: list[Call] = []  # of classes of a user's own
+        self.outputs: dict[Output, str] = {}
         self.integers = False
         self.decayed: Decayed | None = None
         self.whole_seconds = False
@@ -262,7 +266,7 @@ class _One:
                 self._add_column(item, columns, label, Number(self._scalar(inner, self._row_leaf)))
         step = Step(self.made.items, where, tuple(columns.items()))
         schema = step.schema(pa.schema([self.schema.field(column) for column in step.needs]))
-        return Query(name, self.source, None, None, (), None, None, False, step, schema, clocks)
+        return Query(name, self.source, None, None, (), None, None, False, None, step, schema, clocks)
 
     def _grouped(self, name: str | None) -> Query:
         where = self._where()
@@ -288,6 +292,8 @@ class _One:
         return self._finish(name, where, kept, columns)
 
     def _finish(self, name: str | None, where: e.Expr | None, kept: e.Expr | None, columns: dict[str, Value]) -> Query:
+        if self.outputs:
+            return self._by_classes(name, where, kept, columns)
         keys = [group.column for group in self.groups if group.column != "epoch"]
         time, every = self._times(where)
         fns = self.fns or [_ROWS]
@@ -299,13 +305,48 @@ class _One:
             before = Step(self.made.items, None, tuple((column, Copy(column)) for column in plan.columns))
         after = Step(self.late.items, kept, tuple(columns.items()))
         answers = LowLevel(plan, rows).answers().schema.remove_metadata()
-        clocks = {}
-        for label, value in columns.items():
-            if self.epoch is not None and value == self._epoch_value():
-                clocks[label] = Clock(self.epoch.length, self.epoch.offset)
-        schema = after.schema(answers)
+        schema, clocks = after.schema(answers), self._growing(columns)
         timed = time is not None and _is_time(rows.field(time).type)
-        return Query(name, self.source, before, plan, tuple(fns), every, time, timed, after, schema, clocks)
+        return Query(name, self.source, before, plan, tuple(fns), every, time, timed, None, after, schema, clocks)
+
+    def _by_classes(
+        self, name: str | None, where: e.Expr | None, kept: e.Expr | None, columns: dict[str, Value]
+    ) -> Query:
+        """A query whose aggregates are a user's own."""
+        if self.fns:
+            self.fail(None, "built-in aggregates and classes of your own do not share a query; put one into a view")
+        rows: dict[str, Value] = {}
+        if self.epoch is not None:
+            rows["epoch"] = self._epoch_start()
+        rows |= {group.column: Copy(group.column) for group in self.groups if group.column != "epoch"}
+        keys = tuple(rows)
+        rows |= {column: Copy(column) for call in self.calls for column in call.columns}
+        before = Step(self.made.items, where, tuple(rows.items()))
+        schema = before.schema(pa.schema([self.schema.field(column) for column in before.needs]))
+        scratch = Scratch(keys, tuple(self.calls), tuple((label, output) for output, label in self.outputs.items()))
+        after = Step(self.late.items, kept, tuple(columns.items()))
+        made = after.schema(scratch.answers(schema))
+        return Query(
+            name, self.source, before, None, (), None, None, False, scratch, after, made, self._growing(columns)
+        )
+
+    def _growing(self, columns: Mapping[str, Value]) -> dict[str, Clock]:
+        """The columns of the answer that grow with time."""
+        if self.epoch is None:
+            return {}
+        clock = Clock(self.epoch.length, self.epoch.offset)
+        return {label: clock for label, value in columns.items() if value == self._epoch_value()}
+
+    def _epoch_start(self) -> Value:
+        """The second at which a row's epoch starts."""
+        assert self.epoch is not None
+        column = self._time_column(self.epoch.column, self.epoch.clock)
+        if column in self.schema.names and _is_time(self.schema.field(column).type):
+            column = self.made.name(Seconds(column))
+        length, offset = e.Number(self.epoch.length / SECOND), e.Number(abs(self.epoch.offset) / SECOND)
+        away, back = ("+", "-") if self.epoch.offset < 0 else ("-", "+")
+        number = e.Call("floor", (e.Binary("/", e.Binary(away, e.Column(column), offset), length),))
+        return Whole(e.Binary(back, e.Binary("*", number, length), offset))
 
     def _rows_schema(self, columns: tuple[str, ...]) -> pa.Schema:
         """The columns that the plan meets."""
@@ -478,6 +519,11 @@ class _One:
     def _aggregate(self, node: exp.Expr) -> tuple[Value, str]:
         call = _call(node)
         name = str(call.this).lower()
+        own = self._own(call, name)
+        if own is not None:
+            if isinstance(node, Decayed):
+                self.fail(node, f"{name} is a class of your own, and weighs rows itself; leave the decay away")
+            return Copy(own), name
         try:
             arguments = _Call(self, call, node if isinstance(node, Decayed) else None)
             asked = self._maker(call, name)(arguments)
@@ -495,6 +541,68 @@ class _One:
             self.fns.append(asked.fn.alias(self.asked[asked]))
         column = self.asked[asked]
         return (Copy(column) if asked.element is None else Element(column, asked.element)), label
+
+    def _own(self, call: exp.Anonymous, name: str) -> str | None:
+        """The column of an aggregate or extractor that is a class of a user's own, or None."""
+        extractor = self.all.extractors.get(name)
+        inner = name if extractor is None else extractor.aggregate.lower()
+        declared = self.all.udafs.get(inner)
+        if declared is None or not (part := self._parts(declared, call)):
+            return None
+        low, high = part
+        nodes = list(call.expressions)
+        takes, further = declared.takes, () if extractor is None else extractor.further
+        if len(nodes) != len(takes) + len(further):
+            self.fail(call, f"{name} takes {len(takes) + len(further)} arguments, as declared, got {len(nodes)}")
+        made = Call(low, high, tuple(self._argument(node) for node in nodes[: len(takes)]))
+        if made not in self.calls:
+            self.calls.append(made)
+        function, constants = None, tuple(self._constant(node) for node in nodes[len(takes) :])
+        if extractor is not None:
+            function = self.all.bindings.get(extractor.function)
+            if not callable(function):
+                self.fail(
+                    call, f"{extractor.function!r} is bound to no function; give bindings={{{extractor.function!r}: f}}"
+                )
+        gives = declared.gives if extractor is None else extractor.gives
+        output = Output(self.calls.index(made), function, constants, gives)
+        return self.outputs.setdefault(output, f"wane_answer_{len(self.outputs)}")
+
+    def _parts(self, declared: Udaf, call: exp.Anonymous) -> tuple[Part | None, Part] | None:
+        """The classes that a declared aggregate is, at the low level and at the high one; None where it is none."""
+        found: list[Part | None] = []
+        for name, flushes in ((declared.low, True), (declared.high or declared.name, False)):
+            if name is None:
+                found.append(None)
+                continue
+            bound = self.all.bindings.get(name, self.all.bindings.get(name.lower()))
+            part = self.all.udafs.get(name.lower())
+            if not isinstance(bound, type):
+                if any(part is not None for part in found):
+                    self.fail(call, f"{name!r} is bound to no class, and the low level's is; bind both")
+                return None
+            if part is None:
+                self._bound(declared.name.lower(), call)
+            assert part is not None
+            lacking = [method for method in (*METHODS, *(["flushme"] if flushes else [])) if not hasattr(bound, method)]
+            if lacking:
+                raise self.place.error(part.at, f"the class {bound.__name__} of {name!r} has no method {lacking[0]!r}")
+            found.append(Part(bound, part.scratchpad))
+        assert found[1] is not None
+        return found[0], found[1]
+
+    def _argument(self, node: exp.Expr) -> str:
+        """The column that a class of a user's own is given."""
+        bare = _bare(node)
+        if isinstance(bare, exp.Column):
+            return str(self._column_name(bare))
+        return self.made.name(Number(self._scalar(bare, self._row_leaf)))
+
+    def _constant(self, node: exp.Expr) -> float:
+        number = _number(node) if isinstance(node, exp.Literal) and not node.is_string else None
+        if number is None:
+            self.fail(node, "a number belongs here, which is the same for all rows")
+        return int(number.value) if number.value.is_integer() else number.value
 
     def _check_numbers(self, call: exp.Anonymous, name: str, asked: Fn) -> None:
         """Check what an aggregate of numbers is asked of."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from wane.fn import Fn
 from wane.grouped.query import Plan
+from wane.gsql.classes import Call, Scratch
 from wane.gsql.rows import Copy, Step
 from wane.times import show_duration
 
@@ -61,6 +62,7 @@ class Query:
         every: The epochs, as :func:`wane.plan.build` takes them, or None.
         time: The column of times, or None.
         timed: Whether its type is one of times, and not of numbers of seconds.
+        scratch: The aggregates that are a user's own, where it has such; it has no plan then.
         after: What becomes of the answers; of the rows, where there are no groups.
         schema: The columns of its answer.
         clocks: Those of them that grow with time.
@@ -74,6 +76,7 @@ class Query:
     every: tuple[str, int, int] | None
     time: str | None
     timed: bool
+    scratch: Scratch | None
     after: Step
     schema: pa.Schema
     clocks: Mapping[str, Clock]
@@ -83,6 +86,9 @@ class Query:
         if self.before is not None:
             lines += [f"  make {name} = {_value(value)}" for name, value in self.before.made]
         lines += [f"  {line}" for line in str(self.plan).splitlines()] if self.plan is not None else []
+        if self.scratch is not None:
+            lines.append(f"  group by {', '.join(self.scratch.keys) or 'nothing'}")
+            lines += [f"  {_classes(call)}({', '.join(call.columns)})" for call in self.scratch.calls]
         lines += [f"  make {name} = {_value(value)}" for name, value in self.after.made]
         if self.after.where is not None:
             lines.append(f"  keep {self.after.where}")
@@ -118,6 +124,11 @@ class Program:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.queries))
+
+
+def _classes(call: Call) -> str:
+    low = "" if call.low is None else f"{call.low.make.__name__} in {call.low.scratchpad} bytes, then "
+    return low + call.high.make.__name__
 
 
 def _value(value: object) -> str:

@@ -37,6 +37,8 @@ def spark_sql(program: Program) -> str:
 
 def _query(query: Query) -> str:
     plan = query.plan
+    if query.scratch is not None:
+        raise Unsupported("classes of a user's own are no sums in plain SQL; run it with ws.gsql")
     if plan is None:
         return _select(query.after, _name(query.source))
     inner = ["*"]

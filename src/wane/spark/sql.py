@@ -66,7 +66,10 @@ def _run(program: Program, frames: Mapping[str, DataFrame], now: Any, before: st
                 f"a query over the groups of a stream, {query.source!r}, would have to wait for all groups of an "
                 "epoch; write the first one's answers to a table, and ask that"
             )
-        answer = _chosen(query, df) if query.plan is None else _grouped(query, df, now, before, lateness)
+        if query.scratch is not None:
+            answer = _by_classes(query, df)
+        else:
+            answer = _chosen(query, df) if query.plan is None else _grouped(query, df, now, before, lateness)
         if query.name is not None:
             made[query.name] = answer
             if df.isStreaming and (query.plan is not None or query.source in closed):
@@ -77,6 +80,33 @@ def _run(program: Program, frames: Mapping[str, DataFrame], now: Any, before: st
 def _chosen(query: Query, df: DataFrame) -> DataFrame:
     rows = _columns(df, query.after.needs)
     return rows.mapInArrow(_applied(query.after, _arrow(rows), query.schema), from_arrow_schema(query.schema))
+
+
+def _by_classes(query: Query, df: DataFrame) -> DataFrame:
+    """A query whose aggregates are a user's own classes: low level, shuffle by group, high level."""
+    before, scratch = query.before, query.scratch
+    assert before is not None
+    assert scratch is not None
+    if df.isStreaming:
+        raise Unsupported("classes of your own run over tables that end; write the stream to a table, and ask that")
+    rows = _columns(df, before.needs)
+    schema = _arrow(rows)
+    made = before.schema(schema)
+    partials = rows.mapInArrow(_applied(before, schema, made), from_arrow_schema(made)).mapInArrow(
+        _cast(scratch.low(made), made), from_arrow_schema(scratch.partials(made))
+    )
+    spread = (
+        partials.repartition(*(F.col(f"`{key}`") for key in scratch.keys)) if scratch.keys else partials.coalesce(1)
+    )
+    answers = spread.mapInArrow(
+        _cast(scratch.high(made), scratch.partials(made)), from_arrow_schema(scratch.answers(made))
+    )
+    needed = _columns(answers, query.after.needs)
+    return needed.mapInArrow(_applied(query.after, _arrow(needed), query.schema), from_arrow_schema(query.schema))
+
+
+def _cast(level: Callable[[Iterator[pa.RecordBatch]], Any], schema: pa.Schema) -> Callable[[Any], Any]:
+    return lambda batches: level(batch.cast(schema) for batch in batches)
 
 
 def _grouped(query: Query, df: DataFrame, now: Any, before: str, lateness: str | None) -> DataFrame:
