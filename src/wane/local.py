@@ -30,9 +30,7 @@ from wane.summaries.base import POLICIES
 from wane.times import instant
 
 if TYPE_CHECKING:
-    from wane.gsql import Program, Query
-    from wane.gsql.classes import Scratch
-    from wane.gsql.rows import Step
+    from wane.gsql import Query
 
 BATCH = 1 << 20
 """Rows of a batch, where the source does not say."""
@@ -191,68 +189,13 @@ def gsql_all(
 ) -> tuple[pa.Table, ...]:
     """Ask all queries of a text in GSQL; the arguments are those of :func:`gsql`, and views are no answers."""
     from wane.gsql import compile
+    from wane.gsql.run import lasting, run
 
-    sources = {
-        name: open_source(source, name) if are_paths(source) else _table(source) for name, source in tables.items()
-    }
+    def ask(query: Query, rows: Any) -> pa.Table:
+        assert query.plan is not None
+        asked = group(rows, *query.plan.keys, every=query.every, time=query.time, where=query.plan.where, before=before)
+        return asked.agg(*query.fns, now="latest" if query.time is None or query.every is not None else now)
+
+    sources = {name: lasting(name, source, read) for name, source in tables.items()}
     program = compile(text, {name: source.schema for name, source in sources.items()}, bindings)
-    return tuple(run(program, sources, now, before))
-
-
-def run(program: Program, sources: Mapping[str, Any], now: Any = "latest", before: str = "error") -> Iterator[pa.Table]:
-    """The answers of a program, one after the other; each source has a schema, and can be read more than once."""
-    views: dict[str, pa.Table] = {}
-    for query in program.queries:
-        answer = _answer(query, views[query.source] if query.source in views else sources[query.source], now, before)
-        if query.name is not None:
-            views[query.name] = answer
-        if query in program.asked:
-            yield answer
-
-
-def _answer(query: Query, source: Any, now: Any, before: str) -> pa.Table:
-    """The answer of one query of a program, with what was dropped."""
-    plan = query.plan
-    if query.scratch is not None and query.before is not None:
-        return _by_classes(query, query.before, query.scratch, source)
-    if plan is None:
-        _, batches = read(source, query.after.needs)
-        chosen = [query.after(batch) for batch in batches]
-        lost = dict(source.dropped) if isinstance(source, Source) else {}
-        made = pa.Table.from_batches(chosen, query.schema)
-        return made.replace_schema_metadata({"wane": json.dumps({"dropped": lost})})
-    rows = source
-    if query.before is not None:
-        _, batches = read(source, query.before.needs)
-        made_of = pa.schema([source.schema.field(name) for name in query.before.needs])
-        rows = pa.RecordBatchReader.from_batches(query.before.schema(made_of), query.before.over(batches))
-    asked = group(rows, *plan.keys, every=query.every, time=query.time, where=plan.where, before=before)
-    answers = asked.agg(*query.fns, now="latest" if plan.time is None or plan.every is not None else now)
-    report = json.loads(answers.schema.metadata[b"wane"])
-    if query.before is not None and isinstance(source, Source):
-        report["dropped"] = dict(source.dropped) | report["dropped"]
-    made = pa.Table.from_batches(map(query.after, answers.combine_chunks().to_batches()), query.schema)
-    return made.replace_schema_metadata({"wane": json.dumps(report)})
-
-
-def _by_classes(query: Query, before: Step, scratch: Scratch, source: Any) -> pa.Table:
-    """The answer of a query whose aggregates are a user's own classes."""
-    _, batches = read(source, before.needs)
-    schema = before.schema(pa.schema([source.schema.field(name) for name in before.needs]))
-    rows = scratch.high(schema)(scratch.low(schema)(before.over(batches)))
-    answers = pa.Table.from_batches(rows, scratch.answers(schema))
-    ordered = answers.sort_by([(key, "ascending") for key in scratch.keys]) if scratch.keys else answers
-    made = pa.Table.from_batches(map(query.after, ordered.combine_chunks().to_batches()), query.schema)
-    lost = dict(source.dropped) if isinstance(source, Source) else {}
-    return made.replace_schema_metadata({"wane": json.dumps({"dropped": lost})})
-
-
-def _table(source: Any) -> Any:
-    """A source that can be read more than once, and tells its columns."""
-    if isinstance(source, (pa.Table, Source)):
-        return source
-    if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
-        schema, batches = read(source, source.columns)
-    else:
-        schema, batches = read(source, ())
-    return pa.Table.from_batches(list(batches), schema)
+    return tuple(run(program, sources, read, ask))

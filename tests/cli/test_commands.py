@@ -56,7 +56,12 @@ def test_every_command_has_an_example():
     assert {command.name for command in app.registered_commands} == set(COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+SLOW_WITHOUT_COMPILER = ("bench", "demo")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.jit_only] * (name in SLOW_WITHOUT_COMPILER)) for name in COMMANDS]
+)
 def test_help_has_an_example_that_runs(name, folder, capsys):
     assert main([name, "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
