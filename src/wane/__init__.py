@@ -13,6 +13,7 @@ _MODULES = (
     "errors",
     "expr",
     "fn",
+    "gsql",
     "hashing",
     "local",
     "monoids",

@@ -2,6 +2,7 @@ from wane import decay as decay
 from wane import errors as errors
 from wane import expr as expr
 from wane import fn as fn
+from wane import gsql as gsql
 from wane import hashing as hashing
 from wane import local as local
 from wane import monoids as monoids

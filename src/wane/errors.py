@@ -20,6 +20,15 @@ class BadDecay(BadParameter):
     """A decay that does not exist, cannot be parsed, or breaks Definition 1 of the forward-decay paper."""
 
 
+class GsqlError(BadParameter):
+    """A query that cannot be read or run; the message shows the place, which is `line` and `column`, from 1."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
 class BadTime(WaneError, ValueError):
     """A time or a duration in a form that cannot be read, or outside what its unit can hold."""
 

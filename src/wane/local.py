@@ -12,14 +12,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import glob
 import itertools
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -29,13 +27,17 @@ from wane.expr import Expr
 from wane.fn import Fn
 from wane.grouped import How, Run, timecolumn
 from wane.plan import Plan, build, check, explain, together
+from wane.sources.base import Source, are_paths
+from wane.sources.formats import open_source
+from wane.sources.parquet import meaning
 from wane.summaries.base import POLICIES
 from wane.times import instant, ticks
 
+if TYPE_CHECKING:
+    from wane.gsql import Query
+
 BATCH = 1 << 18
 """Rows of a batch, where the source does not say."""
-
-_FORMS = {"csv": "CSV", "parquet": "Parquet"}
 
 _DEALT = 1 << 18
 """Rows that a thread takes at once."""
@@ -100,7 +102,7 @@ class Grouped:
         """The states behind the answers, one row a group: to keep, merge and ask later (:mod:`wane.states`)."""
         plan = self.plan(*fns)
         (run,) = _run(self.source, [plan], self.before, self.how, partials=True)
-        return states.table(plan, run.schema, run.states(), run.report)
+        return states.table(plan, run.schema, run.states(), _report(run, self.source))
 
 
 def group(
@@ -117,7 +119,8 @@ def group(
 
     Args:
         source: An Arrow table, record batch or reader, a pandas or polars frame, anything else with an Arrow stream,
-            or a path, a glob or a list of paths of Parquet or CSV files.
+            a :class:`wane.sources.Source`, or a path, a glob or a list of paths of files that one reads (Parquet, pcap,
+            CSV).
         keys: Columns to group by; null is a key of its own.
         every: Epochs: the time column and a length, such as ``("time", "1 minute")``, and perhaps an offset.
         slide: From the start of one epoch to that of the next, where they overlap, such as ``"10s"``.
@@ -129,7 +132,7 @@ def group(
     for key in keys:
         if not isinstance(key, str):
             raise BadParameter(f"a key is a column's name, got {key!r}; write group(table, 'destIP')")
-    return Grouped(source, keys, time, every, slide, where, _policy(before), _how(how))
+    return Grouped(_opened(source), keys, time, every, slide, where, _policy(before), _how(how))
 
 
 def run(source: Any, *plans: Plan, now: Any = "latest", before: str = "error", **how: Any) -> list[pa.Table]:
@@ -153,7 +156,7 @@ def run(source: Any, *plans: Plan, now: Any = "latest", before: str = "error", *
     """
     if not plans:
         raise BadParameter("there is nothing to run; give one or more plans")
-    return _answers(source, plans, now, _policy(before), _how(how))
+    return _answers(_opened(source), plans, now, _policy(before), _how(how))
 
 
 def _answers(
@@ -167,10 +170,16 @@ def _answers(
     runs = _run(source, [one.plan for _, one in joined], before, how)
     for (places, one), done in zip(joined, runs, strict=True):
         answers = done.answers(None if one.plan.every is not None else at, bounds)
-        carried = {"wane": json.dumps(done.report)}
+        carried = {"wane": json.dumps(_report(done, source))}
         for place, table in zip(places, one.split(answers), strict=True):
             found[place] = table.replace_schema_metadata(carried)
     return [found[place] for place in range(len(plans))]
+
+
+def _report(run: Run, source: Any) -> dict[str, Any]:
+    """What a run says of itself, with what its source could not read."""
+    lost = dict(source.dropped) if isinstance(source, Source) else {}
+    return {**run.report, "dropped": lost | dict(run.report["dropped"])}
 
 
 def _run(source: Any, plans: Sequence[Plan], before: str, how: How, partials: bool = False) -> list[Run]:
@@ -221,6 +230,11 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
+def _opened(source: Any) -> Any:
+    """The source of paths; anything else is one by itself."""
+    return open_source(source) if are_paths(source) else source
+
+
 def _policy(before: str) -> str:
     if before not in POLICIES:
         raise BadParameter(f"before must be one of {', '.join(POLICIES)}, got {before!r}")
@@ -256,8 +270,8 @@ def measured(table: pa.Table) -> dict[str, Any]:
 
 def read(source: Any, columns: Iterable[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The schema of a source and its batches; of files, only the columns that are needed are read."""
-    if isinstance(source, (str, os.PathLike)) or (isinstance(source, (list, tuple)) and source and _are_paths(source)):
-        return _read_files(source, list(columns))
+    if isinstance(source, Source):
+        return source.schema, source.batches(list(columns))
     if isinstance(source, pa.RecordBatchReader):
         return source.schema, iter(source)
     if isinstance(source, pa.RecordBatch):
@@ -273,7 +287,7 @@ def read(source: Any, columns: Iterable[str]) -> tuple[pa.Schema, Iterator[pa.Re
     if not isinstance(source, pa.Table):
         raise BadInput(
             f"cannot read rows from a {type(source).__name__}; give an Arrow table or reader, a pandas or polars "
-            "frame, or the path of Parquet or CSV files"
+            "frame, or the path of Parquet, pcap or CSV files"
         )
     return source.schema, iter(source.to_batches(max_chunksize=BATCH))
 
@@ -286,7 +300,7 @@ def _read_pandas(frame: Any, wanted: list[str]) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError) as why:
         raise BadInput(f"the pandas frame cannot be read: {why}; give its columns one type and a name each") from why
     for at, name in enumerate(wanted):
-        if frame[name].dtype == object and _meaning(table.schema.field(at).type):
+        if frame[name].dtype == object and meaning(table.schema.field(at).type):
             table = table.set_column(at, name, _times_of_objects(frame[name], table.schema.field(at).type))
     return table
 
@@ -301,72 +315,47 @@ def _times_of_objects(column: Any, kind: pa.DataType) -> pa.Array:
     return timecolumn.write(read.values, read.unit, kind, None if read.valid is None else ~read.valid)
 
 
-def _meaning(kind: pa.DataType) -> str:
-    """What a time means beside its number: two columns that differ in it are no one column."""
-    if pa.types.is_timestamp(kind):
-        return "a time without a zone" if kind.tz is None else "a time with a zone"
-    return "a date" if pa.types.is_date(kind) else ""
+def gsql(
+    text: str,
+    tables: Mapping[str, Any],
+    *,
+    bindings: Mapping[str, Any] | None = None,
+    now: Any = "latest",
+    before: str = "error",
+) -> pa.Table:
+    """Ask one query in GSQL (:mod:`wane.gsql`); gives its answer.
+
+    Args:
+        text: The query, and whatever declarations and views it needs.
+        tables: What it may name: sources as :func:`group` takes them. A capture named ``TCP``, ``UDP`` or ``ICMP`` is
+            that protocol's packets, and by any other name all of them.
+        bindings: What declared aggregates stand for.
+        now: The time of the question where there are no epochs: a time, or ``"latest"``.
+        before: What happens to a row before a landmark: ``"error"``, ``"drop"`` (counted) or ``"clamp"``.
+    """
+    answers = gsql_all(text, tables, bindings=bindings, now=now, before=before)
+    if len(answers) > 1:
+        raise BadParameter(f"the text has {len(answers)} queries, and one is asked here; use local.gsql_all, or views")
+    return answers[0]
 
 
-def _read_files(source: Any, columns: list[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    import pyarrow.dataset as ds
+def gsql_all(
+    text: str,
+    tables: Mapping[str, Any],
+    *,
+    bindings: Mapping[str, Any] | None = None,
+    now: Any = "latest",
+    before: str = "error",
+) -> tuple[pa.Table, ...]:
+    """Ask all queries of a text in GSQL; the arguments are those of :func:`gsql`, and views are no answers."""
+    from wane.gsql import compile
+    from wane.gsql.run import lasting, run
 
-    paths = [os.fspath(source)] if isinstance(source, (str, os.PathLike)) else [os.fspath(path) for path in source]
-    found = [match for path in paths for match in (sorted(glob.glob(path)) if glob.has_magic(path) else [path])]
-    missing = [path for path in found if not os.path.exists(path)]
-    if missing or not found:
-        raise BadInput(f"there is no file {(missing or paths)[0]!r}; give the path or glob of Parquet or CSV files")
-    kinds = {_form(path) for path in found}
-    if len(kinds) > 1:
-        raise BadInput(
-            f"the files {found[0]!r} and so on are of several kinds, {', '.join(sorted(kinds))}; read one kind"
-        )
-    (form,) = kinds
-    try:
-        data = ds.dataset(found[0] if len(found) == 1 else found, format=form)
-        wanted = [name for name in columns if name in data.schema.names]
-        for fragment in data.get_fragments():
-            _check_file(fragment, data.schema, wanted)
-    except (pa.ArrowException, OSError) as why:
-        raise BadInput(f"{found[0]!r} or a file beside it cannot be read as {_FORMS[form]}: {why}") from why
-    if not data.files:
-        raise BadInput(f"there is no file in {found[0]!r}; give the path or glob of Parquet or CSV files")
-    return data.schema, _batches(data.to_batches(columns=wanted, batch_size=BATCH))
+    def ask(query: Query, rows: Any) -> pa.Table:
+        assert query.plan is not None
+        asked = group(rows, *query.plan.keys, every=query.every, time=query.time, where=query.plan.where, before=before)
+        return asked.agg(*query.fns, now="latest" if query.time is None or query.every is not None else now)
 
-
-def _check_file(fragment: Any, schema: pa.Schema, wanted: list[str]) -> None:
-    """Refuse a file beside others whose columns are not theirs: they would read as nulls, or as another time."""
-    there = fragment.physical_schema
-    for name in wanted:
-        if name not in there.names:
-            raise BadInput(f"{fragment.path!r} has no column {name!r}, and other files have; leave it out")
-        ours, theirs = schema.field(name).type, there.field(name).type
-        if _meaning(ours) != _meaning(theirs):
-            raise BadInput(
-                f"column {name!r} is {theirs} in {fragment.path!r}, and {ours} in another file; write all of them with "
-                "one type, times with a zone or all without"
-            )
-
-
-def _form(path: str) -> str:
-    """The kind of a file, by its name; of a folder, by the first file in it."""
-    if os.path.isdir(path):
-        inside = sorted(name for name in os.listdir(path) if not name.startswith((".", "_")))
-        path = inside[0] if inside else path
-    return "csv" if path.lower().endswith((".csv", ".csv.gz")) else "parquet"
-
-
-def _batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches of files; what is wrong with one is told when it is reached."""
-    while True:
-        try:
-            batch = next(batches)
-        except StopIteration:
-            return
-        except (pa.ArrowException, OSError) as why:
-            raise BadInput(f"a file cannot be read: {why}") from why
-        yield batch
-
-
-def _are_paths(source: Iterable[Any]) -> bool:
-    return all(isinstance(item, (str, os.PathLike)) for item in source)
+    sources = {name: lasting(name, source, read) for name, source in tables.items()}
+    program = compile(text, {name: source.schema for name, source in sources.items()}, bindings)
+    return tuple(run(program, sources, read, ask))

@@ -9,13 +9,18 @@ import typer
 
 from wane import __version__
 
-COMMANDS = ("demo", "list")
-"""Each is a module of :mod:`wane.cli.commands`."""
+COMMANDS = ("run", "explain", "generate", "inspect", "list", "bench", "demo")
+"""Each is a module of :mod:`wane.cli.commands`, with an `EXAMPLE` of its use."""
+
+STATUS = (
+    "Exit status: 0 when all went well; 1 when something could not be done, or a target of bench is missed; 2 for a "
+    "command that cannot be read; 130 when interrupted."
+)
 
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=STATUS,
 )
 
 
@@ -33,4 +38,5 @@ def start(
 
 
 for _name in COMMANDS:
-    app.command(_name)(import_module(f"wane.cli.commands.{_name}").command)
+    _module = import_module(f"wane.cli.commands.{_name}")
+    app.command(_name, epilog=f"Example: {_module.EXAMPLE}")(_module.command)

@@ -86,6 +86,32 @@ class Attack:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """A flash crowd: all sources alike turn to one destination, and lose interest again.
+
+    Attributes:
+        start: When it begins, as a duration after the start of the trace.
+        half_life: How long until half of the interest is gone.
+        share: Its share of all packets when it begins.
+        target: The address it goes to, or None for the second least popular destination.
+    """
+
+    start: Any = "30s"
+    half_life: Any = "10s"
+    share: float = 0.5
+    target: int | None = None
+
+    def __post_init__(self) -> None:
+        _fraction("the crowd's share", self.share)
+        if duration(self.start, "the crowd's start") < 0:
+            raise BadParameter(f"the crowd must start at 0 or later, got start={self.start!r}; write start='30s'")
+        if duration(self.half_life, "the crowd's half_life") <= 0:
+            raise BadParameter(
+                f"the crowd's half_life must be longer than 0, got {self.half_life!r}; write half_life='10s'"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Traffic:
     """What a trace is like; equal parameters give equal rows.
 
@@ -100,6 +126,7 @@ class Traffic:
         delay: By how much at most, each amount being as likely as another.
         repeated: The fraction of packets that repeat one of the thousand before them, time and all.
         attack: A flood, or None.
+        crowd: A flash crowd, or None.
         diurnal: How far the rate swings about its average over a day, from 0 to under 1; most comes at noon.
         seed: The seed of all randomness.
     """
@@ -114,6 +141,7 @@ class Traffic:
     delay: Any = "1s"
     repeated: float = 0.0
     attack: Attack | None = None
+    crowd: Crowd | None = None
     diurnal: float = 0.0
     seed: int = 1
 
@@ -146,6 +174,14 @@ class Traffic:
             return None
         least = int(_address(_DESTINATIONS, np.array([self.destinations - 1]))[0])
         return least if self.attack.target is None else self.attack.target
+
+    @cached_property
+    def crowded(self) -> int | None:
+        """The destination of the flash crowd, or None."""
+        if self.crowd is None:
+            return None
+        rank = np.array([max(self.destinations - 2, 0)])
+        return int(_address(_DESTINATIONS, rank)[0]) if self.crowd.target is None else self.crowd.target
 
     def batches(self, batch_rows: int = 65_536) -> Iterator[pa.RecordBatch]:
         """The trace in record batches of `batch_rows` rows; only the last may have fewer."""
@@ -187,6 +223,14 @@ class Traffic:
             flood = begun & (random.random(BLOCK) < self.attack.share)
             source[flood], target[flood] = self.attack.source, self.target
             port[flood], protocol[flood], size[flood] = 80, _TCP, 40
+        if self.crowd is not None:
+            # Of a stream of its own, so that a trace with a crowd is otherwise that without.
+            draw = np.random.Generator(np.random.SFC64([self.seed, number, 1])).random(BLOCK)
+            since = (age - duration(self.crowd.start)) / duration(self.crowd.half_life)
+            drawn = (since >= 0) & (draw < self.crowd.share * np.exp2(-np.maximum(since, 0)))
+            port[drawn], protocol[drawn] = 443, _TCP
+            if self.crowded is not None:
+                target[drawn] = self.crowded
         columns = [age + instant(self.start), source, target, source_port, port, size, protocol]
         if self.repeated:
             rows = _originals(self.repeated, random)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from wane.sources import Traffic
 
+EXAMPLE = "wane demo --rows 20000"
+
 LENGTH = 300
 """Seconds of traffic."""
 

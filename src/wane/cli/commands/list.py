@@ -18,6 +18,8 @@ HEADS = {
 }
 """What the table of each folder shows."""
 
+EXAMPLE = "wane list spacesaving"
+
 
 def command(
     name: Annotated[str | None, typer.Argument(help="Show all that is known of this one.", show_default=False)] = None,
