@@ -13,7 +13,7 @@ from wane.errors import BadParameter
 from wane.grouped.high_counts import Adaptive, Direct, SumOfSketches
 from wane.grouped.low_counts import Buffer, Compress, Hash, LowSketch
 from wane.grouped.low_ranks import Heavy, Lite, Medium, Ranks
-from wane.grouped.strategies import Flushed, HighLevel, LowLevel
+from wane.grouped.strategies import Flushed, HighPart, LowPart
 
 ROWS = 3_000 if DISABLED else 40_000
 GROUPS = 7
@@ -30,9 +30,7 @@ def stream(seed: int, rows: int = ROWS) -> tuple[np.ndarray, np.ndarray, np.ndar
     return groups, ids, rng.integers(0, 5, rows).astype(float)
 
 
-def run(
-    low: LowLevel, high: HighLevel, groups: np.ndarray, *columns: np.ndarray, powers: tuple[int, ...] = (0,)
-) -> int:
+def run(low: LowPart, high: HighPart, groups: np.ndarray, *columns: np.ndarray, powers: tuple[int, ...] = (0,)) -> int:
     """Groups take slots in turn, as in a cache that ejects whoever holds the slot; gives the entries handed on."""
     holders = np.full(SLOTS, -1)
     moved = 0
@@ -95,8 +93,8 @@ def test_powers_of_two_meet(low: str, exact: int) -> None:
     """Weights come at powers that grow and fall by hundreds, as those of exponential decay do."""
     groups, ids, weights = stream(3, 4000)
     if low == "low sketch":
-        high: HighLevel = SumOfSketches()
-        part: LowLevel = LowSketch(SLOTS, high.layout)  # type: ignore[attr-defined]
+        high: HighPart = SumOfSketches()
+        part: LowPart = LowSketch(SLOTS, high.layout)  # type: ignore[attr-defined]
     else:
         high, part = Adaptive(exact) if exact else Direct(), PAIRS[low](SLOTS)
     run(part, high, groups, ids, weights, powers=(0, 700, -600, 5))

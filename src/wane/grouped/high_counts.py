@@ -9,14 +9,14 @@ import numpy as np
 from wane._jit import kernel
 from wane.decay.base import Floats, Ints
 from wane.grouped.arrays import grown
-from wane.grouped.strategies import Flushed, HighLevel, Powers, brought
+from wane.grouped.strategies import Flushed, HighPart, Powers, brought
 from wane.hashing import Hashes
 from wane.summaries._cells import Layout
 from wane.summaries._tally import slot_of
 from wane.summaries.count_min import CountMinHierarchy
 
 
-class _Sketches(HighLevel):
+class _Sketches(HighPart):
     """Sketches of groups, in one array.
 
     Args:

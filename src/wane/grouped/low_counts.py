@@ -10,7 +10,7 @@ import numpy as np
 from wane._jit import inline, kernel
 from wane.decay.base import Floats, Ints
 from wane.errors import BadParameter
-from wane.grouped.strategies import OUT, Flushed, LowLevel, Powers, brought
+from wane.grouped.strategies import OUT, Flushed, LowPart, Powers, brought
 from wane.hashing import Hashes
 from wane.summaries._cells import Layout
 from wane.summaries._tally import slot_of
@@ -136,7 +136,7 @@ def _flush(
         out_ends[i] = at[2]
 
 
-class Buffer(LowLevel):
+class Buffer(LowPart):
     """Pairs of id and weight as they come; 128 of them are the paper's 1 KB of two 32-bit numbers each.
 
     Args:
@@ -222,7 +222,7 @@ class Compress(Hash):
         return self._room // 2 + 1
 
 
-class LowSketch(LowLevel):
+class LowSketch(LowPart):
     """The counters of a hierarchy themselves: the largest scratchpads, which are never full.
 
     Args:

@@ -93,7 +93,7 @@ def brought(weights: Floats, by: Ints) -> Floats:
     return np.ldexp(weights, np.maximum(by, -3000).astype(np.int32)) if by.any() else scaled(weights, 0)
 
 
-class LowLevel(ABC):
+class LowPart(ABC):
     """Scratchpads of a fixed size, one for each slot."""
 
     @property
@@ -117,7 +117,7 @@ class LowLevel(ABC):
         """Hand on what some slots hold, and empty them."""
 
 
-class HighLevel(ABC):
+class HighPart(ABC):
     """The states of groups, made of what low levels hand on."""
 
     @abstractmethod
