@@ -9,7 +9,7 @@ import pytest
 
 from wane import CountMinHierarchy, GreenwaldKhanna
 from wane._jit import DISABLED
-from wane.errors import BadParameter
+from wane.errors import BadInput, BadParameter
 from wane.grouped.high_counts import Adaptive, Direct, SumOfSketches
 from wane.grouped.low_counts import Buffer, Compress, Hash, LowSketch
 from wane.grouped.low_ranks import Heavy, Lite, Medium, Ranks
@@ -211,6 +211,20 @@ def test_tuples_of_the_low_level_have_true_bounds(low: type[Heavy]) -> None:
             assert (found[0], found[-1]) == (mine[0], mine[-1])
             assert len(found) < len(mine) / 2
     assert done == len(keys)
+
+
+def test_ids_that_are_too_long_are_refused() -> None:
+    long, slots = np.array([2**32], np.uint64), np.zeros(1, np.int64)
+    for high in (Direct(), Adaptive(2)):
+        buffer = Buffer(1)
+        list(buffer.add(slots, long))
+        flushed = buffer.flush(slots)
+        with pytest.raises(BadInput, match=r"below 2\*\*32|are not from 0"):
+            _ = high.take(slots, flushed) or high.summary(0)
+    with pytest.raises(BadInput, match=r"below 2\*\*32"):
+        list(LowSketch(1, Direct().layout).add(slots, long))
+    with pytest.raises(BadInput, match="7 counters were given, and these parameters have 1792"):
+        CountMinHierarchy().take_cells(np.zeros(7))
 
 
 def test_weights_for_ranks_are_refused() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wane.decay.base import Floats, Ints
+from wane.errors import BadInput
 from wane.hashing import Hashes
 from wane.summaries._tally import scaled
 
@@ -91,6 +92,15 @@ class Powers:
 def brought(weights: Floats, by: Ints) -> Floats:
     """Weights, each scaled by its own power of two."""
     return np.ldexp(weights, np.maximum(by, -3000).astype(np.int32)) if by.any() else scaled(weights, 0)
+
+
+def aligned(ids: Hashes, bits: int) -> Hashes:
+    """Ids of so many bits, with their first bit on the left."""
+    if bits < 64 and len(ids) and int(ids.max()) >> bits:
+        raise BadInput(
+            f"ids must be below 2**{bits} here, got {int(ids.max())}; drop such rows first, or take more bits"
+        )
+    return ids << np.uint64(64 - bits)
 
 
 class LowPart(ABC):

@@ -59,7 +59,7 @@ def from_json(text: str | bytes) -> Plan:
             None if where is None else Expr.parse(where),
             tuple(_state(state) for state in read["states"]),
             tuple(
-                Answer(_text(name), _whole(state, 0), _text(question), tuple(sorted(arguments.items())))
+                Answer(_text(name), _whole(state, 0), _text(question), _named(arguments))
                 for name, state, question, arguments in read["answers"]
             ),
         )
@@ -83,8 +83,13 @@ def _state(read: dict[str, Any]) -> State:
         None if column is None else Expr.parse(column),
         parse(_text(read["decay"])),
         None if landmark is None else _whole(landmark),
-        tuple(sorted(read["parameters"].items())),
+        _named(read["parameters"]),
     )
+
+
+def _named(values: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Parameters or arguments by name; JSON has lists where there were tuples."""
+    return tuple(sorted((name, tuple(v) if isinstance(v, list) else v) for name, v in values.items()))
 
 
 def _text(value: Any) -> str:
