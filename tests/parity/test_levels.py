@@ -11,6 +11,7 @@ from grouped_trace import HEAVY, HOLISTIC, ROWS, SIMPLE, check_heavy, check_quan
 
 from wane import fn, plan
 from wane.grouped import HighLevel, LowLevel
+from wane.plan import text
 
 
 def planned(*fns: fn.Fn, every: Any = ("time", "1 minute")) -> plan.Plan:
@@ -94,3 +95,22 @@ def test_summaries_without_a_pool_travel_as_bytes(size: int, parts: int, budget:
     names = ["epoch", "port", "names", "ids"]  # distinct counts are a function of the set of rows
     for mine, theirs in zip(found.select(names).to_pylist(), whole.answers().select(names).to_pylist(), strict=True):
         assert close(mine, theirs), (mine, theirs)
+
+
+@pytest.mark.parametrize(("size", "parts", "budget"), [(700, 2, 1), (10**6, 3, 10**9)])
+def test_prefixes_are_the_same_over_two_levels(size: int, parts: int, budget: int) -> None:
+    """Whole counts are, and so are weights of so few ids that they are kept apart."""
+    table = trace(10)
+    made = planned(fn.prefixes("ip", 0.1, exact=0), fn.hierarchical("ip", 0.1, decay="exp(half_life=10s)", exact=256))
+    found = run(made, table, size=size, parts=parts, budget=budget, seed=11).answers().to_pylist()
+    whole = LowLevel(made, table.schema, budget=None)
+    list(whole.update(table.combine_chunks().to_batches()[0]))
+    for mine, theirs in zip(found, whole.answers().to_pylist(), strict=True):
+        assert mine["prefixes_ip"] == theirs["prefixes_ip"]
+        assert len(mine["prefixes_ip"]) > 3
+        assert mine["hierarchical_ip"] == [pytest.approx(prefix, rel=1e-12) for prefix in theirs["hierarchical_ip"]]
+
+
+def test_a_plan_with_levels_is_the_same_as_text() -> None:
+    made = planned(fn.prefixes("ip", 0.1, levels=(16, 32)), fn.quantiles("len", [0.5], method="gk"))
+    assert text.from_json(text.to_json(made)) == made

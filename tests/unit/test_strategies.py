@@ -9,11 +9,11 @@ import pytest
 
 from wane import CountMinHierarchy, GreenwaldKhanna
 from wane._jit import DISABLED
-from wane.errors import BadParameter
+from wane.errors import BadInput, BadParameter
 from wane.grouped.high_counts import Adaptive, Direct, SumOfSketches
 from wane.grouped.low_counts import Buffer, Compress, Hash, LowSketch
 from wane.grouped.low_ranks import Heavy, Lite, Medium, Ranks
-from wane.grouped.strategies import Flushed, HighLevel, LowLevel
+from wane.grouped.strategies import Flushed, HighPart, LowPart
 
 ROWS = 3_000 if DISABLED else 40_000
 GROUPS = 7
@@ -30,9 +30,7 @@ def stream(seed: int, rows: int = ROWS) -> tuple[np.ndarray, np.ndarray, np.ndar
     return groups, ids, rng.integers(0, 5, rows).astype(float)
 
 
-def run(
-    low: LowLevel, high: HighLevel, groups: np.ndarray, *columns: np.ndarray, powers: tuple[int, ...] = (0,)
-) -> int:
+def run(low: LowPart, high: HighPart, groups: np.ndarray, *columns: np.ndarray, powers: tuple[int, ...] = (0,)) -> int:
     """Groups take slots in turn, as in a cache that ejects whoever holds the slot; gives the entries handed on."""
     holders = np.full(SLOTS, -1)
     moved = 0
@@ -95,8 +93,8 @@ def test_powers_of_two_meet(low: str, exact: int) -> None:
     """Weights come at powers that grow and fall by hundreds, as those of exponential decay do."""
     groups, ids, weights = stream(3, 4000)
     if low == "low sketch":
-        high: HighLevel = SumOfSketches()
-        part: LowLevel = LowSketch(SLOTS, high.layout)  # type: ignore[attr-defined]
+        high: HighPart = SumOfSketches()
+        part: LowPart = LowSketch(SLOTS, high.layout)  # type: ignore[attr-defined]
     else:
         high, part = Adaptive(exact) if exact else Direct(), PAIRS[low](SLOTS)
     run(part, high, groups, ids, weights, powers=(0, 700, -600, 5))
@@ -213,6 +211,20 @@ def test_tuples_of_the_low_level_have_true_bounds(low: type[Heavy]) -> None:
             assert (found[0], found[-1]) == (mine[0], mine[-1])
             assert len(found) < len(mine) / 2
     assert done == len(keys)
+
+
+def test_ids_that_are_too_long_are_refused() -> None:
+    long, slots = np.array([2**32], np.uint64), np.zeros(1, np.int64)
+    for high in (Direct(), Adaptive(2)):
+        buffer = Buffer(1)
+        list(buffer.add(slots, long))
+        flushed = buffer.flush(slots)
+        with pytest.raises(BadInput, match=r"below 2\*\*32|are not from 0"):
+            _ = high.take(slots, flushed) or high.summary(0)
+    with pytest.raises(BadInput, match=r"below 2\*\*32"):
+        list(LowSketch(1, Direct().layout).add(slots, long))
+    with pytest.raises(BadInput, match="7 counters were given, and these parameters have 1792"):
+        CountMinHierarchy().take_cells(np.zeros(7))
 
 
 def test_weights_for_ranks_are_refused() -> None:

@@ -9,14 +9,14 @@ import numpy as np
 from wane._jit import kernel
 from wane.decay.base import Floats, Ints
 from wane.grouped.arrays import grown
-from wane.grouped.strategies import Flushed, HighLevel, Powers, brought
+from wane.grouped.strategies import Flushed, HighPart, Powers, aligned, brought
 from wane.hashing import Hashes
 from wane.summaries._cells import Layout
 from wane.summaries._tally import slot_of
 from wane.summaries.count_min import CountMinHierarchy
 
 
-class _Sketches(HighLevel):
+class _Sketches(HighPart):
     """Sketches of groups, in one array.
 
     Args:
@@ -29,7 +29,7 @@ class _Sketches(HighLevel):
         self._make = parameters | {"exact": self._exact}
         empty = CountMinHierarchy(**self._make)
         self.layout = Layout(empty.levels, empty.width, empty.depth, empty.seed)
-        self._left = np.uint64(64 - empty.bits)
+        self._bits = empty.bits
         self._cells = np.zeros(0)
         self._powers = Powers(0)
 
@@ -55,6 +55,9 @@ class _Sketches(HighLevel):
 
     def _add(self, groups: Ints, gaps: Ints, flushed: Flushed) -> None:
         raise NotImplementedError
+
+    def _aligned(self, ids: Hashes) -> Hashes:
+        return aligned(ids, self._bits)
 
     def _grow(self, groups: int) -> None:
         if groups > len(self._powers.each):
@@ -85,7 +88,7 @@ class Direct(_Sketches):
     def _add(self, groups: Ints, gaps: Ints, flushed: Flushed) -> None:
         owners = flushed.owners
         ids, weights = flushed.columns
-        self.layout.add_to(groups[owners], ids << self._left, brought(weights, gaps[owners]), self._cells)
+        self.layout.add_to(groups[owners], self._aligned(ids), brought(weights, gaps[owners]), self._cells)
 
 
 @kernel("int64(r_i8, r_u8, r_f8, int64, int64, w_u8, w_f8, w_i8, r_i8, w_i8)")
@@ -174,7 +177,7 @@ class Adaptive(_Sketches):
             if row < len(ids):
                 self._spread(int(owner_groups[row]))
         rows = beyond[: beyond[-1]]
-        self.layout.add_to(self._sketches[owner_groups[rows]], ids[rows] << self._left, weights[rows], self._cells)
+        self.layout.add_to(self._sketches[owner_groups[rows]], self._aligned(ids[rows]), weights[rows], self._cells)
 
     def _spread(self, group: int) -> None:
         """Make the sketch of a group from its pairs."""
@@ -182,7 +185,7 @@ class Adaptive(_Sketches):
         self._sketches[group] = self._made
         self._made += 1
         self._cells = grown(self._cells, self._made * self.layout.size)
-        self.layout.add_to(np.full(len(ids), self._sketches[group]), ids << self._left, sums, self._cells)
+        self.layout.add_to(np.full(len(ids), self._sketches[group]), self._aligned(ids), sums, self._cells)
 
     def _pairs(self, group: int) -> tuple[Hashes, Floats]:
         rows = slice(group * self._room, (group + 1) * self._room)

@@ -10,7 +10,7 @@ import numpy as np
 from wane._jit import inline, kernel
 from wane.decay.base import Floats, Ints
 from wane.errors import BadParameter
-from wane.grouped.strategies import OUT, Flushed, LowLevel, Powers, brought
+from wane.grouped.strategies import OUT, Flushed, LowPart, Powers, aligned, brought
 from wane.hashing import Hashes
 from wane.summaries._cells import Layout
 from wane.summaries._tally import slot_of
@@ -136,7 +136,7 @@ def _flush(
         out_ends[i] = at[2]
 
 
-class Buffer(LowLevel):
+class Buffer(LowPart):
     """Pairs of id and weight as they come; 128 of them are the paper's 1 KB of two 32-bit numbers each.
 
     Args:
@@ -222,7 +222,7 @@ class Compress(Hash):
         return self._room // 2 + 1
 
 
-class LowSketch(LowLevel):
+class LowSketch(LowPart):
     """The counters of a hierarchy themselves: the largest scratchpads, which are never full.
 
     Args:
@@ -233,7 +233,7 @@ class LowSketch(LowLevel):
 
     def __init__(self, slots: int, layout: Layout, bits: int = 32) -> None:
         self._layout = layout
-        self._left = np.uint64(64 - bits)
+        self._bits = bits
         self._cells = np.zeros(slots * layout.size)
         self._powers = Powers(slots)
 
@@ -249,7 +249,7 @@ class LowSketch(LowLevel):
             cells = self._cells.reshape(-1, self._layout.size)
             cells[raised] = np.ldexp(cells[raised], by.astype(np.int32)[:, None])
         loads = brought(np.ones(len(slots)) if weights is None else weights, gaps)
-        self._layout.add_to(slots, items << self._left, loads, self._cells)
+        self._layout.add_to(slots, aligned(items, self._bits), loads, self._cells)
         yield from ()
 
     def flush(self, slots: Ints) -> Flushed:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wane._jit import inline, kernel
 from wane.decay.base import Floats, Ints
 from wane.errors import BadParameter
-from wane.grouped.strategies import OUT, Flushed, HighLevel, LowLevel
+from wane.grouped.strategies import OUT, Flushed, HighPart, LowPart
 from wane.hashing import Hashes, hash_column
 from wane.summaries._tuples import Tuples, thinned
 from wane.summaries.base import fraction
@@ -49,7 +49,7 @@ def _lite(
     at[0] = slots.shape[0]
 
 
-class Lite(LowLevel):
+class Lite(LowPart):
     """Values as they come, for the high level to work on: the least work at the low level.
 
     Args:
@@ -146,7 +146,7 @@ def _heavy(
     at[0] = slots.shape[0]
 
 
-class Heavy(LowLevel):
+class Heavy(LowPart):
     """A summary of its own at the low level: sorted tuples, compressed after each insertion.
 
     Args:
@@ -402,7 +402,7 @@ class Medium(Heavy):
         )  # fmt: skip
 
 
-class Ranks(HighLevel):
+class Ranks(HighPart):
     """A Greenwald-Khanna summary for each group, into which values or tuples of the low level are merged.
 
     Args:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wane.decay.base import Floats, Ints
+from wane.errors import BadInput
 from wane.hashing import Hashes
 from wane.summaries._tally import scaled
 
@@ -93,7 +94,16 @@ def brought(weights: Floats, by: Ints) -> Floats:
     return np.ldexp(weights, np.maximum(by, -3000).astype(np.int32)) if by.any() else scaled(weights, 0)
 
 
-class LowLevel(ABC):
+def aligned(ids: Hashes, bits: int) -> Hashes:
+    """Ids of so many bits, with their first bit on the left."""
+    if bits < 64 and len(ids) and int(ids.max()) >> bits:
+        raise BadInput(
+            f"ids must be below 2**{bits} here, got {int(ids.max())}; drop such rows first, or take more bits"
+        )
+    return ids << np.uint64(64 - bits)
+
+
+class LowPart(ABC):
     """Scratchpads of a fixed size, one for each slot."""
 
     @property
@@ -117,7 +127,7 @@ class LowLevel(ABC):
         """Hand on what some slots hold, and empty them."""
 
 
-class HighLevel(ABC):
+class HighPart(ABC):
     """The states of groups, made of what low levels hand on."""
 
     @abstractmethod

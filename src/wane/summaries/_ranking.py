@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,22 @@ from wane.errors import BadParameter
 from wane.hashing import Hashes
 from wane.summaries._ordered import FloatKeys, WholeKeys
 from wane.summaries.base import Summary, ldexp, whole
+
+QUESTIONS = ("count", "quantile", "quantiles", "rank", "cdf", "histogram")
+TIMELESS = ("quantile", "quantiles", "cdf")
+ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "quantile": {"phi": 0.5},
+    "quantiles": {"phis": (0.0, 0.1, 0.75, 1.0)},
+    "rank": {"value": 1.0},
+    "cdf": {"value": 0.0},
+    "histogram": {"edges": (-math.inf, -1.0, 0.5, 50.0, 1e9)},
+}
+
+
+def bounds(epsilon: float) -> dict[str, float]:
+    """How far the answers may be from the exact ones; a bin of a histogram is between two ranks."""
+    ranked = dict.fromkeys(("quantile", "quantiles", "rank", "cdf"), epsilon)
+    return {"count": 1e-12, **ranked, "histogram": 2 * epsilon}
 
 
 class Ranking(Summary):

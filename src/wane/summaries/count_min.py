@@ -339,13 +339,20 @@ class CountMinHierarchy(Summary):
     def take_pairs(self, ids: Any, weights: Floats, exponent: int = 0) -> Self:
         """Add ids with what they weigh, relative to ``2**exponent``, as a strategy of two levels has summed it up."""
         self._settle()
+        column, good = self._column(ids)
+        if good is not None and not good.all():
+            raise BadInput(
+                f"{int((~good).sum())} of {len(good)} ids are not from 0 to 2**{self.bits} - 1; drop them first"
+            )
         self._whole = self._exactly(weights, exponent)
-        self._count(self._aligned(self._column(ids)[0]), scaled(weights, self._meet(exponent)))
+        self._count(self._aligned(column), scaled(weights, self._meet(exponent)))
         return self
 
     def take_cells(self, cells: Floats, exponent: int = 0) -> Self:
         """Add the counters of other ids, of the same parameters and relative to ``2**exponent``."""
         self._settle()
+        if len(cells) != self._layout.size:
+            raise BadInput(f"{len(cells)} counters were given, and these parameters have {self._layout.size}")
         self._whole = self._exactly(next(self._layout.rows(cells)), exponent)
         self._add_cells(cells, float(next(self._layout.rows(cells)).sum()), 0.0, self._meet(exponent))
         return self

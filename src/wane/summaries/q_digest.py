@@ -28,7 +28,7 @@ from wane.errors import CorruptState
 from wane.hashing import Hashes
 from wane.registry import Equality, Spec
 from wane.summaries._nodes import Nodes, compress, gather, merge, none, steps, survey, upwards
-from wane.summaries._ranking import Ranking
+from wane.summaries._ranking import ARGUMENTS, QUESTIONS, TIMELESS, Ranking, bounds
 from wane.summaries._tally import scaled, shift
 from wane.summaries._varints import pack, unpack
 from wane.summaries.base import Batch, fraction, plus
@@ -232,25 +232,15 @@ SPEC = Spec(
     make=QDigest,
     version=1,
     title="quantiles and ranks by weighted q-digest",
-    questions=("count", "quantile", "quantiles", "rank", "cdf", "histogram"),
-    timeless=("quantile", "quantiles", "cdf"),
-    arguments={
-        "quantile": {"phi": 0.5},
-        "quantiles": {"phis": (0.0, 0.1, 0.75, 1.0)},
-        "rank": {"value": 1.0},
-        "cdf": {"value": 0.0},
-        "histogram": {"edges": (-math.inf, -1.0, 0.5, 50.0, 1e9)},
-    },
+    questions=QUESTIONS,
+    timeless=TIMELESS,
+    arguments=ARGUMENTS,
     guarantee="each rank to epsilon C",
     space="O(log U / epsilon): at most 3 log U / epsilon nodes of 17 bytes, mostly a quarter of them or fewer",
     time="O(1) amortised for skewed or smooth values, about 15 ns a row in bulk; O(log U) at most",
     paper="Forward Decay (ICDE 2009), Definition 8 and Theorem 3",
     equality=Equality.GUARANTEED,
-    bounds=lambda p: {
-        "count": 1e-12,
-        **dict.fromkeys(("quantile", "quantiles", "rank", "cdf"), p["epsilon"]),
-        "histogram": 2 * p["epsilon"],
-    },
+    bounds=lambda p: bounds(p["epsilon"]),
     decays=frozenset({"forward"}),
     items="numbers",
     parameters=({"epsilon": 0.3}, {"epsilon": 0.02}),
