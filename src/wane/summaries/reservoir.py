@@ -125,10 +125,8 @@ class Reservoir(BottomSample):
     [511, 601, 795]
     """
 
-    def __init__(
-        self, k: int = 1000, decay: Any = "none", landmark: Any = None, *, seed: int = 0, before: str = "error"
-    ) -> None:
-        super().__init__(k, decay, landmark, seed=seed, before=before)
+    def _begin(self) -> None:
+        super()._begin()
         self._pass = 0  # rows to pass before the next that may enter
         self._events = 0  # how many of those there were
         self._word = hash_range(0, 1, self.seed)  # the number of the next
