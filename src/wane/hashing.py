@@ -152,7 +152,7 @@ def hash_column(items: NDArray[Any] | list[Any] | pa.Array | pa.ChunkedArray, se
 
 
 def hash_range(start: int, stop: int, seed: int = 0) -> Hashes:
-    """``hash_column(np.arange(start, stop), seed)``, without the array: for rows that are told apart by number."""
+    """``hash_column(np.arange(start, stop), seed)``, of 0 or more, without the array."""
     hashes = np.empty(stop - start, np.uint64)
     _mix_range(start, _key(seed), hashes)
     return hashes

@@ -8,10 +8,9 @@ import pytest
 
 import wane
 from wane import KMeans
-from wane._jit import DISABLED
 from wane.errors import BadInput, BadParameter
 
-ROWS = 2_000 if DISABLED else 12_000
+ROWS = 12_000
 
 
 def cost(points: np.ndarray, weights: np.ndarray, centres: np.ndarray) -> float:
@@ -74,8 +73,9 @@ def judge(seeds: range) -> None:
         assert one.count(now=times.max()) == pytest.approx(weights.sum(), rel=1e-9)
 
 
+@pytest.mark.jit_only
 def test_centres_cost_about_what_k_means_on_all_points_does() -> None:
-    judge(range(6 if DISABLED else 20))
+    judge(range(20))
 
 
 @pytest.mark.slow

@@ -81,15 +81,16 @@ class Sampler(Summary):
         before: str = "error",
     ) -> None:
         super().__init__(decay, landmark, before=before)
-        self.k = whole(k, "k", 1)
-        if self.k > LARGEST:
-            raise BadParameter(f"k must be at most {LARGEST}, got {k!r}; a sample is meant to be small")
-        self.seed = whole(seed, "seed", 0)
-        if self.seed >= 2**64:
-            raise BadParameter(f"seed must be under 2**64, got {seed!r}; give seed % 2**64")
+        self.k = size_of(k)
+        self.seed = seed_of(seed)
         self._with_ids: bool | None = None  # None before the first row
         self._numbered = 0  # rows without ids that were seen under the seed
         self._seeds: Hashes = np.empty(0, np.uint64)  # of all parts whose rows have no ids, in order
+        self._begin()
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Make what an empty sample keeps."""
 
     @abstractmethod
     def items(self) -> list[Any]:
@@ -219,16 +220,7 @@ class BottomSample(Sampler):
 
     ranks: Ranks = UNIFORM
 
-    def __init__(
-        self,
-        k: int = 1000,
-        decay: str | Decay = "none",
-        landmark: Any = None,
-        *,
-        seed: int = 0,
-        before: str = "error",
-    ) -> None:
-        super().__init__(k, decay, landmark, seed=seed, before=before)
+    def _begin(self) -> None:
         self._bottom = Bottom(self.k, self.ranks)
 
     def items(self) -> list[Any]:
@@ -296,6 +288,22 @@ class BottomSample(Sampler):
         self._bottom.read(reader, None)
         if len(self._bottom) and self._with_ids is None:
             raise CorruptState("the state has a sample of no rows")
+
+
+def size_of(k: Any) -> int:
+    """Check how many rows a sample is to have."""
+    size = whole(k, "k", 1)
+    if size > LARGEST:
+        raise BadParameter(f"k must be at most {LARGEST}, got {k!r}; a sample is meant to be small")
+    return size
+
+
+def seed_of(seed: Any) -> int:
+    """Check a seed of random numbers."""
+    found = whole(seed, "seed", 0)
+    if found >= 2**64:
+        raise BadParameter(f"seed must be under 2**64, got {seed!r}; give seed % 2**64")
+    return found
 
 
 def weighing(sampler: Summary, batch: Batch) -> NDArray[np.int64] | None:

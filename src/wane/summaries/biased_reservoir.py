@@ -21,8 +21,8 @@ from wane.items import Items
 from wane.registry import Equality, Spec
 from wane.summaries._bottom import spliced
 from wane.summaries._candidates import unit
-from wane.summaries._sampled import LARGEST, weighing
-from wane.summaries.base import Batch, Summary, whole
+from wane.summaries._sampled import seed_of, size_of, weighing
+from wane.summaries.base import Batch, Summary
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
@@ -79,15 +79,11 @@ class BiasedReservoir(Summary):
         before: str = "error",
     ) -> None:
         super().__init__(decay, landmark, before=before)
-        self.k = whole(k, "k", 1)
-        if self.k > LARGEST:
-            raise BadParameter(f"k must be at most {LARGEST}, got {k!r}; a sample is meant to be small")
+        self.k = size_of(k)
         if rate is not None and not (isinstance(rate, (int, float)) and 0 < rate <= 1 / self.k):
             raise BadParameter(f"rate must be a number above 0 and up to 1/k, got {rate!r}; for a larger one lower k")
         self.rate = 1 / self.k if rate is None else float(rate)
-        self.seed = whole(seed, "seed", 0)
-        if self.seed >= 2**64:
-            raise BadParameter(f"seed must be under 2**64, got {seed!r}; give seed % 2**64")
+        self.seed = seed_of(seed)
         self._numbered = 0  # rows seen under the seed
         self._items: NDArray[Any] = np.empty(0, np.int64)
 

@@ -23,6 +23,7 @@ from wane.errors import BadInput, BadParameter, CorruptState
 from wane.hashing import Hashes, hash_column, hash_range
 from wane.registry import Equality, Spec
 from wane.summaries._candidates import exact_weights
+from wane.summaries._sampled import seed_of
 from wane.summaries.base import LARGEST, Batch, Summary, ldexp, whole
 
 _MOST_NUMBERS = 1 << 20
@@ -107,9 +108,7 @@ class KMeans(Summary):
                 f"room must be at least 4 k = {4 * self.k} points, and {_MOST_NUMBERS} numbers at most, got {room!r} "
                 f"points of {self.dimensions} numbers"
             )
-        self.seed = whole(seed, "seed", 0)
-        if self.seed >= 2**64:
-            raise BadParameter(f"seed must be under 2**64, got {seed!r}; give seed % 2**64")
+        self.seed = seed_of(seed)
         self._block = self._none()  # rows that are not yet as many as a coreset
         self._levels: list[Coreset] = []  # coresets of 2**i blocks, or of none
 

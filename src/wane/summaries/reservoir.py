@@ -66,7 +66,7 @@ def _skip(
     entered: Ints,
     words: Hashes,
 ) -> int:
-    """Find the rows that enter, until the random numbers are used up or the rows are; gives the row to go on from.
+    """Find the rows that may enter, until the random numbers are used up or the rows are; gives the row to go on from.
 
     Args:
         heap: The numbers in the reservoir, the largest first.
@@ -76,7 +76,7 @@ def _skip(
         counters: How many numbers are in the heap, how many rows pass before the next that may enter, and how many
             have entered in this call.
         word: The number of the next that may enter.
-        entered: Where to write the rows that enter, and
+        entered: Where to write the rows that may enter, and
         words: their numbers.
     """
     at = start
@@ -86,24 +86,19 @@ def _skip(
             return rows
         at += counters[1]
         size, found = counters[0], counters[2]
-        if size < heap.shape[0] or word[0] < heap[0]:  # a merge may have left less room than there was
-            entered[found], words[found] = at, word[0]
-            if size < heap.shape[0]:
-                place = size
-                while place > 0 and heap[(place - 1) >> 1] < word[0]:
-                    heap[place] = heap[(place - 1) >> 1]
-                    place = (place - 1) >> 1
-                heap[place] = word[0]
-                counters[0] = size + 1
-            else:
-                heap[0] = word[0]
-                _sink(heap, size)
-            counters[2] = found + 1
-            found += 1
-        else:
-            entered[found] = -1
-            counters[2] = found + 1
-            found += 1
+        entered[found], words[found] = at, word[0]
+        if size < heap.shape[0]:
+            place = size
+            while place > 0 and heap[(place - 1) >> 1] < word[0]:
+                heap[place] = heap[(place - 1) >> 1]
+                place = (place - 1) >> 1
+            heap[place] = word[0]
+            counters[0] = size + 1
+        elif word[0] < heap[0]:  # a merge may have left less room than there was
+            heap[0] = word[0]
+            _sink(heap, size)
+        found += 1
+        counters[2] = found
         at += 1
         full = counters[0] == heap.shape[0]
         top = heap[0] if full else _LAST
@@ -130,10 +125,8 @@ class Reservoir(BottomSample):
     [511, 601, 795]
     """
 
-    def __init__(
-        self, k: int = 1000, decay: Any = "none", landmark: Any = None, *, seed: int = 0, before: str = "error"
-    ) -> None:
-        super().__init__(k, decay, landmark, seed=seed, before=before)
+    def _begin(self) -> None:
+        super()._begin()
         self._pass = 0  # rows to pass before the next that may enter
         self._events = 0  # how many of those there were
         self._word = hash_range(0, 1, self.seed)  # the number of the next
@@ -175,10 +168,9 @@ class Reservoir(BottomSample):
             at = int(_skip(heap, random, size, at, counters, self._word, entered, words))
             found = int(counters[2])
             self._events += found
-            there = np.flatnonzero(entered[:found] >= 0)
-            chosen = entered[there]
-            ones = Wide(np.ones(len(there)), np.zeros(len(there), np.int64))
-            self._bottom.add(words[there], ones, lambda some, chosen=chosen: rows.items.take(chosen[some]))  # type: ignore[misc]
+            chosen = entered[:found]
+            ones = Wide(np.ones(found), np.zeros(found, np.int64))
+            self._bottom.add(words[:found], ones, lambda some, chosen=chosen: rows.items.take(chosen[some]))  # type: ignore[misc]
         self._pass = int(counters[1])
 
     def _follow(self, other: Self) -> None:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from wane import items, serde
 from wane._jit import inline, kernel
-from wane.decay import Decay
 from wane.decay.base import Floats, Ints, share
 from wane.errors import CorruptState
 from wane.hashing import Hashes, scramble
@@ -120,16 +119,7 @@ class WithReplacement(Sampler):
     (['b', 'b', 'a', 'b'], 0.75)
     """
 
-    def __init__(
-        self,
-        k: int = 1000,
-        decay: str | Decay = "none",
-        landmark: Any = None,
-        *,
-        seed: int = 0,
-        before: str = "error",
-    ) -> None:
-        super().__init__(k, decay, landmark, seed=seed, before=before)
+    def _begin(self) -> None:
         self._hashes = np.empty(0, np.uint64)  # of the rows that were drawn
         self._weights = Wide(np.empty(0), np.empty(0, np.int64))
         self._items: NDArray[Any] = np.empty(0, np.int64)
