@@ -26,6 +26,7 @@ KINDS = {
     "forward": "any forward decay, and a backward one whose time is fixed",
     "landmark": "none and the landmark window, and a backward one whose time is fixed",
     "backward": "any backward decay, with its time still open",
+    "smooth": "a backward decay that falls ever more slowly, and at the question any that it dominates",
 }
 AGES = ("0s", "1s", "10s", "1m", "5m", "30m", "1h")
 

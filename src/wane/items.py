@@ -44,9 +44,9 @@ class Items:
         """The number of items, missing ones included."""
         return len(self._column if self._rows is None else self._rows)
 
-    def __getitem__(self, keep: NDArray[np.bool_]) -> Items:
-        """The items where `keep` is true."""
-        rows = np.flatnonzero(keep)
+    def __getitem__(self, keep: Any) -> Items:
+        """The items where a mask is true, or of a slice, or of row numbers."""
+        rows = np.arange(len(self))[keep]
         hashes = None if self._hashes is None else self._hashes[keep]
         return Items(hashes, self._column, None, rows if self._rows is None else self._rows[rows], self._seed)
 

@@ -60,7 +60,7 @@ class Spec:
             the exact one (the decayed count, mostly). A question of a guaranteed summary is judged if it is here; None
             says that no bound holds for every stream, only with a probability, which its own tests judge.
         decays: The kinds of decay it takes: ``"forward"`` (any), ``"landmark"`` (none and landmark only),
-            ``"backward"`` (while now is still open).
+            ``"backward"`` (while now is still open), ``"smooth"`` (backward ones that fall ever more slowly).
         items: What its items are: ``"numbers"`` or ``"any"``.
         weighted: Whether items may have weights.
         ordered: Whether rows must come in the order of their times.

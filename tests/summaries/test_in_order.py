@@ -40,6 +40,10 @@ def judge(seed: int, make: Any) -> None:
         found = one.count(**asking)
         assert abs(found - right) <= (epsilon + ROUNDING) * right, asked
         low, high = one.interval(**asking)
+        edges = now - rng.choice(times, 30) + rng.integers(0, 2, 30)
+        for length in edges[edges > 0].tolist():
+            inside = own[now - times < length].sum()
+            assert abs(one.count(window=length, now=now) - inside) <= (epsilon + ROUNDING) * inside, length
         assert low * (1 - ROUNDING) <= right <= high * (1 + ROUNDING), asked
         assert low <= found <= high
         if make is ExponentialHistogram:

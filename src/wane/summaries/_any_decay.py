@@ -16,8 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from wane.decay import Backward, Decay, Forward, SlidingWindow, parse
-from wane.decay.base import Floats, Ints
+from wane.decay import Backward, Decay, Forward, Pinned, SlidingWindow, parse
+from wane.decay.base import Floats, Ints, share
 from wane.errors import BadParameter, BadTime
 from wane.summaries.base import Summary
 from wane.times import PER_TICK, Nanoseconds, Ticks, instant, show
@@ -61,6 +61,26 @@ class Question:
         )
         return weights if start is None else np.where(times < start, 0.0, weights)
 
+    def scaled(self, times: Ints) -> tuple[Floats, int]:
+        """:meth:`weights` as doubles that share a power of two, so that the largest is about 1, however faded."""
+        column = Ticks(np.minimum(times, self.now), "ns")
+        if isinstance(self.decay, SlidingWindow) or not len(times):
+            return self.weights(times), 0
+        if not isinstance(self.decay, Forward):
+            assert isinstance(self.decay, Backward)
+            return share(*self.decay.wide_of_age(-column.seconds_since(self.now)))
+        start = self.landmark if self.decay.needs_landmark else None
+        top, power = self.decay.at(self.now, start)
+        if top == 0:
+            return np.zeros(len(times)), 0
+        if start is not None:
+            column = Ticks(np.maximum(column.values, start), "ns")
+        mantissas, exponents = self.decay.locate(column, start)
+        if start is not None:
+            mantissas = np.where(times < start, 0.0, mantissas)
+        weights, shared = share(mantissas / top, exponents)
+        return weights, shared - power
+
     @property
     def window(self) -> int | None:
         """The length of the window in nanoseconds, where one is asked for."""
@@ -102,7 +122,8 @@ class AnyDecay(Summary):
             raise BadParameter(f"{asked} measures from a landmark, and there is none; add landmark= to the question")
         at = self._when(now, asked, start)
         if at is None:
-            at = (start or 0) if self.newest is None else self.newest
+            empty = asked.now if isinstance(asked, Pinned) else start or 0
+            at = empty if self.newest is None else self.newest
         if abs(at) >= FARTHEST:
             raise BadTime(f"now={show(at)} is too far from 1970: times are kept as 64-bit nanoseconds here")
         return Question(asked, at, start)

@@ -133,6 +133,9 @@ class InOrder(AnyDecay):
         keep[np.flatnonzero(keep)[~punctual]] = False
         return column.take(punctual), keep
 
+    def _too_late(self, at: int) -> bool:
+        return self.newest is not None and at < self.newest
+
     def _note_merge(self, other: Self, exact: bool) -> None:
         """Note what is lost when buckets become points: nothing where they are points, else the error there was."""
         both = max(self._merged, other._merged)

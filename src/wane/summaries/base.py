@@ -124,6 +124,10 @@ class Summary(ABC):
     def _absorb(self, other: Self) -> None:
         """Merge the state of `other`, which has the same parameters."""
 
+    def _scale(self, factor: float, exponent: int) -> None:
+        """Multiply the weight of everything by ``factor * 2**exponent``, the factor above 0 and about 1."""
+        raise Unsupported(f"the weights in a {type(self).__name__} cannot be scaled; use one of sums or of counters")
+
     def _wait(self, item: Any, time: Any) -> bool:
         """Let one item without a weight wait for company; False where it must go the way of a column at once."""
         at: int | None = None
@@ -145,7 +149,7 @@ class Summary(ABC):
             at is not None and self.landmark is not None and at < self.landmark
         ):
             return False
-        if self.SPEC.ordered and at is not None and self.newest is not None and at < self.newest:
+        if at is not None and self._too_late(at):
             return False
         if self._waiting[1] and (self._waiting[1][-1] is None) != (at is None):
             self._settle()
@@ -391,6 +395,10 @@ class Summary(ABC):
     ) -> tuple[Ticks, NDArray[np.bool_] | None]:
         """Refuse, or leave out and count, rows that a summary cannot take because of what came before them."""
         return column, keep
+
+    def _too_late(self, at: int) -> bool:
+        """Whether one item is surely for :meth:`_admit` to judge."""
+        return False
 
     def _weighable(self, unit: str, oldest: int, newest: int) -> None:
         """Let the decay refuse a batch before any of it is counted: what it takes at both ends, it takes between."""

@@ -116,6 +116,12 @@ class Distinct(Summary):
     def _add_rows(self, given: Items, batch: Batch) -> None:
         self._bottom.feed(self.decay, self.landmark, batch, given.hash, given.take)
 
+    def _scale(self, factor: float, exponent: int) -> None:
+        self._settle()
+        before, self._bottom = self._bottom, Bottom(self._bottom.k, uniform)
+        weights = normal(before.weights.mantissas * factor, before.weights.exponents + exponent)
+        self._bottom.add(before.hashes, weights, lambda rows: before.items[rows])
+
     def _absorb(self, other: Self) -> None:
         theirs = other._bottom
         kept = theirs.items

@@ -171,6 +171,14 @@ class Moments(Summary):
         self._extra = {name: (math.ldexp(a, by), math.ldexp(b, by)) for name, (a, b) in self._extra.items()}
         self._exponent = exponent
 
+    def _scale(self, factor: float, exponent: int) -> None:
+        self._settle()
+        self._total, self._lost_total = self._total * factor, self._lost_total * factor
+        self._weighted, self._lost_weighted = self._weighted * factor, self._lost_weighted * factor
+        self._squares *= factor
+        self._extra = {name: (a * factor, b * factor) for name, (a, b) in self._extra.items()}
+        self._exponent += exponent
+
     def _normalised(self, scaled: float, now: Any, historical: bool) -> float:
         weight, exponent = self._now(now, historical)
         return ldexp(scaled / weight, self._exponent - exponent)

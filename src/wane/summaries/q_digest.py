@@ -235,6 +235,12 @@ class QDigest(Summary):
             self._exponent = exponent
         return max(exponent - self._exponent, -3000)
 
+    def _scale(self, factor: float, exponent: int) -> None:
+        self._settle()
+        self._total, self._lost = self._total * factor, self._lost * factor
+        self._nodes = self._nodes._replace(loads=self._nodes.loads * factor)
+        self._exponent += exponent
+
     def _parameters(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon, "bits": self.bits}
 

@@ -200,6 +200,12 @@ class SpaceSaving(Summary):
             self._exponent = exponent
         return max(exponent - self._exponent, -3000)
 
+    def _scale(self, factor: float, exponent: int) -> None:
+        self._settle()
+        self._total, self._lost, self._missed = self._total * factor, self._lost * factor, self._missed * factor
+        self._highs, self._errors = self._highs * factor, self._errors * factor
+        self._exponent += exponent
+
     def _parameters(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon}
 

@@ -117,7 +117,7 @@ class Case:
     @property
     def open(self) -> bool:
         """Whether the decay is chosen with the question."""
-        return "backward" in self.spec.decays
+        return bool({"backward", "smooth"} & self.spec.decays)
 
     def asking(self, decay: Decay) -> Case:
         """The same case with questions that name a decay."""
@@ -284,6 +284,8 @@ def cases(spec: Spec) -> Iterator[Case]:
 
 def takes(spec: Spec, decay: Decay) -> bool:
     """Whether a summary takes a decay, by what its `SPEC` says."""
+    if "smooth" in spec.decays and isinstance(decay, (decays.NoDecay, decays.BackwardPoly, decays.SubPoly)):
+        return True
     if isinstance(decay, decays.Forward):
         fixed = isinstance(decay, (decays.NoDecay, decays.Landmark, decays.Pinned))
         return "forward" in spec.decays or (fixed and "landmark" in spec.decays)
