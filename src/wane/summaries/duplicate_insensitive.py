@@ -55,7 +55,7 @@ class Share(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """What one copy says: elements, and the decayed weight that each stands for; unless fixed, relative to each other."""
+    """What one copy says: elements, and the decayed weight that each stands for (relative to each other, if open)."""
 
     values: Floats
     weights: Floats
