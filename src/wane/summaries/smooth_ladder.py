@@ -120,7 +120,7 @@ class SmoothLadder(AnyDecay):
         self._panes: list[_Pane] = []
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """A question of the summary inside, which takes `now`, `decay`, `window` and `landmark` as well."""
+        """Any other question of the summary inside, which takes `now`, `decay`, `window` and `landmark` as well."""
         inside = self.__dict__.get("_inside")
         if inside is None or name not in (*inside.SPEC.questions, *inside.SPEC.functions):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -142,6 +142,18 @@ class SmoothLadder(AnyDecay):
             raise UnknownName(f"a ladder of {self._of} answers {known}, and was asked {question!r}")
         decayed = self.decayed(now, decay=decay, window=window, landmark=landmark)
         return getattr(decayed, question)(*args, **named)
+
+    def count(self, now: Any = None, **asked: Any) -> float:
+        """The decayed count, where the summary inside gives one."""
+        return float(self.ask("count", now=now, **asked))
+
+    def sum(self, now: Any = None, **asked: Any) -> float:
+        """The decayed sum, where the summary inside gives one."""
+        return float(self.ask("sum", now=now, **asked))
+
+    def mean(self, now: Any = None, **asked: Any) -> float:
+        """The decayed mean, where the summary inside gives one."""
+        return float(self.ask("mean", now=now, **asked))
 
     def decayed(self, now: Any = None, *, decay: Any = None, window: Any = None, landmark: Any = None) -> Any:
         """The summary of everything, with the weights of one moment; it is asked without a `now`."""
