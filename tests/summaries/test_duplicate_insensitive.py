@@ -219,7 +219,7 @@ class Element(NamedTuple):
 def by_hand(elements: set[Element], one: DuplicateInsensitive, copy: int, age: Any) -> list[tuple[int, set[Element]]]:
     """The top and the sample of each level, from their definitions; `age` gives what is left of a weight at an age."""
     a, b = one._samples[copy].hash
-    width = one._rounding.width
+    width = one._units.width
     newest = max(element.time for element in elements)
     found = []
     for level in range(58):
@@ -383,7 +383,7 @@ def test_expiry_is_found_to_the_nanosecond(decay: str, age: Any) -> None:
         one.update([1.0], [0], [weight], ids=[seed % 10])._settle()
         samples = one._samples[0]
         a, b = samples.hash
-        base = (seed % 10) * one._rounding.width
+        base = (seed % 10) * one._units.width
         hashes = np.array([(a * (base + i) + b) % PRIME for i in range(int(weight * 8))], object)
         assert len(samples.levels) > 5
         for level, key in zip(samples.levels.tolist(), samples.keys.tolist(), strict=True):
@@ -454,6 +454,18 @@ def test_a_decay_is_its_steps_times_windows() -> None:
             by_steps = f(now) * one.sum(now=now, window="1d")
             by_steps += sum((f(now - t) - f(now - t + 1)) * windows[t - 1] for t in range(1, now + 1))
             assert one.sum(now=now, decay=decay) == pytest.approx(by_steps, rel=1e-9)
+
+
+def test_shares_outlive_the_sum() -> None:
+    """Ten thousand half-lives later the sum is 0 in doubles, and shares of it are what they were."""
+    one = DuplicateInsensitive(0.2, "exp(half_life=1s)", tau=50, max_id=2**20)
+    one.update(np.arange(3000) % 2, np.arange(3000) / 100, ids=np.arange(3000))
+    soon, late = {"now": 30}, {"now": 10_030}
+    assert one.sum(**soon) > 100
+    assert one.sum(**late) == 0.0
+    assert one.selectivity(lambda v, _: v == 1, **late) == pytest.approx(one.selectivity(lambda v, _: v == 1, **soon))
+    assert one.mean(**late) == pytest.approx(one.mean(**soon))
+    assert one.quantile(0.9, **late) == one.quantile(0.9, **soon)
 
 
 def test_a_window_holds_ages_under_its_length() -> None:

@@ -55,7 +55,7 @@ class Share(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """What one copy says: elements, and the decayed weight that each of them stands for."""
+    """What one copy says: elements, and the decayed weight that each stands for (relative to each other, if open)."""
 
     values: Floats
     weights: Floats
@@ -149,10 +149,10 @@ class DuplicateInsensitive(AnyDecay):
             raise BadParameter(f"copies must be an odd number up to {_MOST_COPIES}, got {copies!r}: it has a middle")
         self.seed = whole(seed, "seed", 0)
         self._max_weight = self.max_weight
-        self._rounding = Scale(self.scale, width)
+        self._units = Scale(self.scale, width)
         self._expiry = Expiry(self._backward(), width) if self.fixed else None
         self._samples = [
-            Samples(chosen(self.seed, copy), self.tau, self._rounding, self._expiry) for copy in range(self.copies)
+            Samples(chosen(self.seed, copy), self.tau, self._units, self._expiry) for copy in range(self.copies)
         ]
         self._queue: list[Elements] = []
 
@@ -304,7 +304,7 @@ class DuplicateInsensitive(AnyDecay):
             columns = (hash_column(column, self.seed) for column in (values, times, weights))
             ids = self._folded(combine(*columns))
         elements = Elements(times, ids, values, weights)
-        there = self._rounding.loads(weights) >= 1
+        there = self._units.loads(weights) >= 1
         self._queue.append(elements if there.all() else elements.take(there))
         if sum(len(waiting.ids) for waiting in self._queue) >= _TOGETHER:
             self._flush()
@@ -368,11 +368,7 @@ class DuplicateInsensitive(AnyDecay):
                 found = self._of_level(samples, asked)
             else:
                 rows, counts = self._usable(samples, asked)
-                levels = samples.levels[rows]
-                highs = np.append(asked.now, samples.tops)[levels]
-                lows = self._weights_of_tops(samples, asked)[levels]
-                steps = asked.weights(np.minimum(samples.elements.times[rows], highs)) - lows
-                found = self._standing(samples, rows, counts * np.maximum(steps, 0.0))
+                found = self._standing(samples, rows, counts * self._steps(samples, asked, rows))
             yield found
 
     def _of_level(self, samples: Samples, asked: Question) -> Estimates:
@@ -383,7 +379,7 @@ class DuplicateInsensitive(AnyDecay):
         elements = samples.elements.take(rows)
         # The distance of two times fits 64 bits without a sign.
         ages = np.uint64(asked.now % 2**64) - elements.times.astype(np.uint64)
-        sizes = integers(self._rounding.loads(elements.weights) * self._expiry.share(ages))
+        sizes = integers(self._units.loads(elements.weights) * self._expiry.share(ages))
         levels = np.full(len(rows), level)
         return self._standing(samples, rows, samples.counts(levels, elements.ids, sizes) / _ODDS[level])
 
@@ -397,7 +393,7 @@ class DuplicateInsensitive(AnyDecay):
         below = np.append(asked.now, samples.tops)[levels] > samples.tops[levels]
         rows = np.flatnonzero((levels <= self._level(samples, asked)) & below)
         elements, levels = samples.elements.take(rows), levels[rows]
-        sizes = integers(self._rounding.loads(elements.weights))
+        sizes = integers(self._units.loads(elements.weights))
         return rows, samples.counts(levels, elements.ids, sizes) / _ODDS[levels]
 
     def _level(self, samples: Samples, asked: Question) -> int:
@@ -411,10 +407,19 @@ class DuplicateInsensitive(AnyDecay):
             )
         return int(np.argmax(good))
 
+    def _steps(self, samples: Samples, asked: Question, rows: Ints) -> Floats:
+        """What the windows of each entry's level weigh together, of those that hold its element."""
+        levels, known = samples.levels[rows], samples.tops != NEVER
+        times = np.minimum(samples.elements.times[rows], np.append(asked.now, samples.tops)[levels])
+        weights, _ = asked.scaled(np.concatenate([times, samples.tops[known]]))
+        lows = np.zeros(LEVELS)
+        lows[known] = weights[len(rows) :]
+        return np.maximum(weights[: len(rows)] - lows[levels], 0.0)
+
     def _weights_of_tops(self, samples: Samples, asked: Question) -> Floats:
-        """What the newest element that each level has ejected would weigh."""
+        """What the newest element that each level has ejected would weigh, relative to each other."""
         known, weights = samples.tops != NEVER, np.zeros(LEVELS)
-        weights[known] = asked.weights(samples.tops[known])
+        weights[known], _ = asked.scaled(samples.tops[known])
         return weights
 
     def _standing(self, samples: Samples, rows: Ints, integers_each: Floats) -> Estimates:
@@ -514,7 +519,7 @@ class DuplicateInsensitive(AnyDecay):
         newest = NEVER if self.newest is None else self.newest
         inside = (abs(times) < FARTHEST) & (times <= newest) & (ids >= 0) & (ids <= self.max_id)
         usable = (abs(values) < LARGEST) & ~((values == 0) & np.signbit(values)) & (weights <= self.max_weight)
-        if not (inside & usable & (self._rounding.loads(weights) >= 1)).all():
+        if not (inside & usable & (self._units.loads(weights) >= 1)).all():
             raise CorruptState("an element in the state is outside its bounds")
         known = tops != NEVER
         past = (tops <= newest) if self._expiry is None else (tops > newest)

@@ -68,7 +68,9 @@ CAPABILITIES: Mapping[str, Callable[[Case], bool]] = {
     "repeatable": lambda case: not case.numbered and case.spec.counts_repeats,
     "numbered": lambda case: case.numbered and case.mergeable,
     "no repeats": lambda case: not case.spec.counts_repeats,
-    "any decay": lambda case: case.open and case.until is None and not case.parameters.get("fixed"),
+    "any decay": lambda case: (
+        "backward" in case.spec.decays and case.until is None and not case.parameters.get("fixed")
+    ),
     "compiler": lambda _: not DISABLED,
 }
 """What a law may need of a case, by name."""
