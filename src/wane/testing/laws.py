@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 import wane
 from wane import registry, serde
 from wane._jit import DISABLED
-from wane.decay import Pinned
+from wane.decay import Pinned, SlidingWindow
 from wane.errors import BadParameter, BeforeLandmark, CorruptState, MergeRefused, MissingExtra, QueryInPast, WaneError
 from wane.registry import Equality, Spec
 from wane.summaries.base import ask
@@ -65,7 +65,7 @@ CAPABILITIES: Mapping[str, Callable[[Case], bool]] = {
     "landmark-free": lambda case: not case.decay.needs_landmark and case.until is None and case.sure,
     "movable": lambda case: case.until is None and case.sure,
     "open": lambda case: case.until is None,
-    "any decay": lambda case: "backward" in case.spec.decays and case.until is None,
+    "any decay": lambda case: "backward" in case.spec.decays and isinstance(case.decay, SlidingWindow),
     "compiler": lambda _: not DISABLED,
 }
 """What a law may need of a case, by name."""
