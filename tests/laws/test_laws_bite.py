@@ -189,7 +189,7 @@ BREAKS: dict[str, tuple[str, str, Break]] = {
     "no_weights_are_ones": (MOMENTS, "poly(2)", around(Summary, "_weigh", _weighs_twice)),
     "answers_are_right": (MOMENTS, "none", around(moments, "_chunk_sums", _textbook_variance)),
     "answers_are_right_after_merging": (MOMENTS, "exp(half_life=5m)", around(Moments, "_read", _forgets_the_exponent)),
-    "any_decay_may_be_asked": ("exphist", "none", around(AnyDecay, "_question", _asks_under_its_own)),
+    "any_decay_may_be_asked": ("exphist", "window(5m)", around(AnyDecay, "_question", _asks_under_its_own)),
     "nothing_has_answers": (
         MOMENTS,
         "none",

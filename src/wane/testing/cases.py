@@ -39,7 +39,7 @@ PINNED = Nanoseconds(START + 3 * 86400 * SECOND)
 """The instant that the pinned one of :func:`sample_decays` is asked at."""
 
 
-DEFAULTS = ("none", "poly(2)", "window(5m)", "pinned")
+DEFAULTS = ("poly(2)", "window(5m)", "pinned")
 """Decays that summaries are tried with as the default, where the decay is chosen with the question."""
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 import wane
 from wane import registry, serde
 from wane._jit import DISABLED
-from wane.decay import Pinned
+from wane.decay import Pinned, SlidingWindow
 from wane.errors import BadParameter, BeforeLandmark, CorruptState, MergeRefused, MissingExtra, QueryInPast, WaneError
 from wane.registry import Spec
 from wane.summaries.base import ask
@@ -69,7 +69,9 @@ CAPABILITIES: Mapping[str, Callable[[Case], bool]] = {
     "numbered": lambda case: case.numbered and case.mergeable,
     "no repeats": lambda case: not case.spec.counts_repeats,
     "any decay": lambda case: (
-        "backward" in case.spec.decays and case.until is None and not case.parameters.get("fixed")
+        "backward" in case.spec.decays
+        and isinstance(case.decay, SlidingWindow)
+        and not case.parameters.get("fixed")
     ),
     "compiler": lambda _: not DISABLED,
 }
