@@ -76,12 +76,10 @@ def test_missing_values_bring_nothing(name):
     same(wane.roll([1.0, math.inf, 2.0], rows=2, agg="max"), [1.0, 1.0, 2.0])
 
 
-@pytest.mark.parametrize("name", [name for name, spec in registry.windows().items() if spec.fifo])
-def test_every_algorithm_gives_the_same(name):
-    if name == "recalc" or DISABLED:
-        values, length = VALUES[:100], 9
-    else:
-        values, length = VALUES, 50
+@pytest.mark.parametrize("name", ["daba_lite", "two_stacks_lite", "aba", "two_stacks", "subtract_on_evict"])
+def test_other_algorithms_give_the_same(name):
+    """One for each number of rings; that every algorithm compiles to what it is, test_windows shows."""
+    values, length = VALUES, 50
     right = expected("sum", by_rows(length, len(values)), values)
     same(wane.roll(values, rows=length, agg="sum", algorithm=name), right)
     same(wane.roll(values, rows=length, agg="sum", algorithm=registry.windows()[name].make), right)
@@ -148,12 +146,6 @@ def test_times_of_every_form(form, unit):
         ("exp(half_life=10s)", lambda age, _: 2.0 ** (-age / 10), ("sum", "count", "mean"), None),
         ("exp(half_life=10s)", lambda age, _: 2.0 ** (-age / 10), ("sum",), "daba_lite"),
         ("poly(2)", lambda age, length: ((length - age) / length) ** 2, ("mean",), None),
-        (
-            "polynomial(1, 3, unit=2s)",
-            lambda age, length: (1 + 1.5 * (length - age)) / (1 + 1.5 * length),
-            ("sum",),
-            None,
-        ),
         ("none", lambda _age, _: 1.0, ("count",), None),
     ],
 )

@@ -444,9 +444,7 @@ def test_an_item_that_cannot_be_lifted_changes_nothing():
 # --- Compiled
 
 
-COMPILED = [(spec, "sum") for spec in FIFO.values()] + [
-    (FIFO[n], m) for n, m in (("daba", "max"), ("daba_lite", "stddev"))
-]
+COMPILED = [*((spec, "sum") for spec in FIFO.values()), (FIFO["daba_lite"], "stddev")]
 
 
 @pytest.mark.parametrize(("spec", "monoid"), COMPILED, ids=[f"{spec.name}-{m}" for spec, m in COMPILED])

@@ -24,7 +24,7 @@ class Compiled:
 
     >>> from wane.windows import DABA
     >>> w = Compiled(DABA, "max", capacity=4)
-    >>> w.script([True, True, False], [3, 5]).tolist()
+    >>> w.script([True, True, False], [3.0, 5.0]).tolist()
     [3.0, 5.0, 5.0]
     """
 

@@ -191,8 +191,8 @@ class _Rolling:
         """What was answered; numbers as numbers."""
         if not self.plain:
             return self.out
-        kinds = {type(answer) for answer in self.out}
-        return np.array(self.out.tolist()) if kinds and kinds <= {int, float, bool} else self.out
+        numbers = len(self.out) and all(isinstance(answer, (int, float)) for answer in self.out)
+        return np.array(self.out.tolist()) if numbers else self.out
 
 
 def fill(store: NDArray[Any], nothing: Any) -> None:
