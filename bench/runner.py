@@ -71,6 +71,7 @@ class Comparison:
         target: What our figure must stay under.
         ratios: What the ratio of our figure to a peer's must stay under, by the peer's name.
         agree: How near the others' answers must be to ours, relatively; None where they answer something else.
+        counted: Whether the figures are what the contestants give, such as bytes, and not the time they take.
     """
 
     what: str
@@ -81,6 +82,7 @@ class Comparison:
     target: float | None = None
     ratios: Mapping[str, float] = field(default_factory=dict)
     agree: float | None = None
+    counted: bool = False
 
 
 Case = Callable[[Settings], Iterator[Comparison]]
@@ -93,6 +95,10 @@ class Disagreement(AssertionError):
 def figures(case: str, comparison: Comparison, settings: Settings) -> Iterator[dict[str, Any]]:
     """Run one comparison and give a figure for each peer, or one alone where there are none."""
     contestants = {"": comparison.ours, **comparison.peers}
+    if comparison.counted:
+        counts = {name: float(run()) for name, run in contestants.items()}
+        yield from _figures(case, comparison, settings, counts, counts)
+        return
     with _no_collector():
         loops = {name: _loops(run, settings.turn) for name, run in contestants.items()}
         _compare(case, comparison)
@@ -105,6 +111,13 @@ def figures(case: str, comparison: Comparison, settings: Settings) -> Iterator[d
     scale = SCALES[comparison.unit.partition("/")[0]] / comparison.work
     best = {name: min(times) * scale for name, times in seconds.items()}
     median = {name: statistics.median(times) * scale for name, times in seconds.items()}
+    yield from _figures(case, comparison, settings, best, median)
+
+
+def _figures(
+    case: str, comparison: Comparison, settings: Settings, best: Mapping[str, float], median: Mapping[str, float]
+) -> Iterator[dict[str, Any]]:
+    """A figure for each peer, or one alone."""
     for peer in comparison.peers or [None]:
         yield {
             "kind": "figure",
@@ -113,7 +126,7 @@ def figures(case: str, comparison: Comparison, settings: Settings) -> Iterator[d
             "against": peer,
             "ours": best[""],
             "peer": None if peer is None else best[peer],
-            "ratio": None if peer is None else best[""] / best[peer],
+            "ratio": None if peer is None or not best[peer] else best[""] / best[peer],
             "unit": comparison.unit,
             "target": comparison.target,
             "ok": None if settings.quick else _met(comparison, best, peer),
