@@ -268,7 +268,7 @@ def test_pools_answer_as_one_object_for_each_group(monkeypatch: pytest.MonkeyPat
 def test_quantiles_of_many_groups_keep_their_guarantee() -> None:
     """Groups of one row and of thousands, of doubles that hardly repeat and of a few numbers, at every level."""
     random = np.random.default_rng(48)
-    rows = 6000 if DISABLED else 120_000
+    rows = 1500 if DISABLED else 120_000
     keys = np.minimum(random.zipf(1.5, rows), 40)
     times = np.sort(random.integers(0, 60, rows))
     values = np.where(keys % 2 == 0, random.normal(0, 1e3, rows), random.integers(-20, 20, rows))
@@ -296,13 +296,13 @@ def test_quantiles_of_many_groups_keep_their_guarantee() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"s0_levels": [200, 0]}, "not in order"),
+        ({"s0_levels": [100, 0]}, "not in order"),
         ({"s0_highs": [9, 3]}, "not in order"),
         ({"s0_loads": [1.0, -1.0]}, "do not fit its count"),
         ({"s0_loads": [1.0, float("nan")]}, "do not fit its count"),
         ({"s0_loads": [1.0]}, "differ in length"),
         ({"s0_levels": [0, 3]}, "do not fit its count"),
-        ({"s0_highs": [3, 2**64 - 1]}, "not where its values are"),
+        ({"s0_highs": [-3, -1]}, "not where its values are"),
     ],
 )
 def test_forged_nodes_are_refused(change: dict[str, list[Any]], words: str) -> None:
