@@ -63,7 +63,7 @@ class DigestPool(Pool):
         self._slab.clear(groups)
 
     def fields(self) -> list[pa.Field]:
-        """A group's sums, its least and largest key, and its nodes as lists; keys with a sign, since Spark knows no other."""
+        """A group's sums, its ends and its nodes as lists; keys have a sign, since Spark knows no others."""
         numbers = {"exponent": pa.int64(), "total": pa.float64(), "lost": pa.float64()}
         keys = {"least": pa.int64(), "largest": pa.int64(), "highs": pa.list_(pa.int64())}
         nodes = {"levels": pa.list_(pa.int8()), "loads": pa.list_(pa.float64())}
