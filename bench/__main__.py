@@ -58,18 +58,62 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def names() -> dict[str, str]:
     """Every case, with what it measures."""
-    files = {path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem != "__init__"}
-    titles = {name: ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "" for name, path in files.items()}
-    known = {name: title.partition("\n")[0].rstrip(".") for name, title in titles.items()}
+    known = {name: title for name, (_, title) in sorted(_files().items())}
     return known | {name: f"{spec.title}: {WHAT[spec.folder]}" for name, spec in cards().items() if name not in known}
 
 
 def comparisons(name: str, settings: Settings) -> Iterator[Comparison | Finding]:
     """What a case compares: what its file says, and what follows from its being registered."""
-    if (FOLDER / f"{name}.py").exists():
-        yield from import_module(f"bench.cases.{name}").comparisons(settings)
+    if name in (files := _files()):
+        module = import_module(f"bench.cases.{files[name][0]}")
+        run = getattr(module, name.replace("-", "_") if hasattr(module, "CASES") else "comparisons")
+        yield from run(settings)
     if name in cards():
         yield from case_of(cards()[name])(settings)
+
+
+def _files() -> dict[str, tuple[str, str]]:
+    """The cases that have a file: its name, and what they measure.
+
+    A file is one case, or several: then it names them in a dictionary `CASES`, and has a function for each. Nothing is
+    imported to find out.
+    """
+    found = {}
+    for path in sorted(FOLDER.glob("*.py")):
+        if path.stem == "__init__":
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        several = [
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "CASES"
+        ]
+        title = (ast.get_docstring(tree) or "").partition("\n")[0].rstrip(".")
+        for name, what in (several[0] if several else {path.stem: title}).items():
+            found[name] = (path.stem, what)
+    return found
+
+
+def _files() -> dict[str, tuple[str, str]]:
+    """The cases that have a file: its name, and what they measure.
+
+    A file is one case, or several: then it names them in a dictionary `CASES`, and has a function for each. Nothing is
+    imported to find out.
+    """
+    found = {}
+    for path in sorted(FOLDER.glob("*.py")):
+        if path.stem == "__init__":
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        several = [
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "CASES"
+        ]
+        title = (ast.get_docstring(tree) or "").partition("\n")[0].rstrip(".")
+        for name, what in (several[0] if several else {path.stem: title}).items():
+            found[name] = (path.stem, what)
+    return found
 
 
 def _show(name: str, found: Sequence[dict[str, Any]]) -> None:

@@ -72,6 +72,7 @@ class Comparison:
         ratios: What the ratio of our figure to a peer's must stay under, by the peer's name.
         agree: How near the others' answers must be to ours, relatively; None where they answer something else.
         rounds: How often each has its turn, where turns are long.
+        counted: Whether the figures are what the contestants give, such as bytes, and not the time they take.
     """
 
     what: str
@@ -83,6 +84,7 @@ class Comparison:
     ratios: Mapping[str, float] = field(default_factory=dict)
     agree: float | None = None
     rounds: int | None = None
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,10 @@ def figures(case: str, comparison: Comparison | Finding, settings: Settings) -> 
         yield comparison.figure(case, settings)
         return
     contestants = {"": comparison.ours, **comparison.peers}
+    if comparison.counted:
+        counts = {name: float(run()) for name, run in contestants.items()}
+        yield from _figures(case, comparison, settings, counts, counts)
+        return
     with _no_collector():
         loops = {name: _loops(run, settings.turn) for name, run in contestants.items()}
         _compare(case, comparison)
@@ -135,6 +141,13 @@ def figures(case: str, comparison: Comparison | Finding, settings: Settings) -> 
     scale = SCALES[comparison.unit.partition("/")[0]] / comparison.work
     best = {name: min(times) * scale for name, times in seconds.items()}
     median = {name: statistics.median(times) * scale for name, times in seconds.items()}
+    yield from _figures(case, comparison, settings, best, median)
+
+
+def _figures(
+    case: str, comparison: Comparison, settings: Settings, best: Mapping[str, float], median: Mapping[str, float]
+) -> Iterator[dict[str, Any]]:
+    """A figure for each peer, or one alone."""
     for peer in comparison.peers or [None]:
         yield {
             "kind": "figure",
@@ -143,7 +156,7 @@ def figures(case: str, comparison: Comparison | Finding, settings: Settings) -> 
             "against": peer,
             "ours": best[""],
             "peer": None if peer is None else best[peer],
-            "ratio": None if peer is None else best[""] / best[peer],
+            "ratio": None if peer is None or not best[peer] else best[""] / best[peer],
             "unit": comparison.unit,
             "target": comparison.target,
             "ok": None if settings.quick else _met(comparison, best, peer),

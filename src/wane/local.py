@@ -135,7 +135,7 @@ def group(
     return Grouped(_opened(source), keys, time, every, slide, where, _policy(before), _how(how))
 
 
-def run(source: Any, *plans: Plan, now: Any = "latest", before: str = "error", **how: Any) -> list[pa.Table]:
+def several(source: Any, *plans: Plan, now: Any = "latest", before: str = "error", **how: Any) -> list[pa.Table]:
     """Several queries over one source, which is read once; gives the answers of each.
 
     Queries that group alike share what they have in common: keys, weights, and whole states.
@@ -151,7 +151,7 @@ def run(source: Any, *plans: Plan, now: Any = "latest", before: str = "error", *
     >>> from wane import fn
     >>> table = pa.table({"t": [10, 20, 70], "user": ["a", "b", "a"]})
     >>> users, minutes = group(table, "user").plan(fn.count()), group(table, every=("t", "1m")).plan(fn.count())
-    >>> [answers["count"].to_pylist() for answers in run(table, users, minutes)]
+    >>> [answers["count"].to_pylist() for answers in several(table, users, minutes)]
     [[2.0, 1.0], [2.0, 1.0]]
     """
     if not plans:

@@ -40,7 +40,8 @@ def reserved(size: int, kind: type[Number]) -> NDArray[Number]:
     NumPy's own zeros come from the C library, which after a while hands out memory that was in use before, and then
     writes all the zeros.
     """
-    return np.frombuffer(mmap.mmap(-1, max(size, 1) * np.dtype(kind).itemsize), kind)
+    pages = mmap.mmap(-1, max(size, 1) * np.dtype(kind).itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(pages, kind)
 
 
 @inline

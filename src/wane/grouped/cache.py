@@ -12,6 +12,7 @@ handed out, so that a whole batch can be looked up before any state is touched.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,9 @@ from wane.grouped.words import WordColumn, Words
 IDS, GONE, CLOCK, NEWEST, OLDEST, USED = range(6)
 """What a cache counts: ids that are free, ids that were ejected, where the sweep for old epochs is, and for LRU the
 newest and the oldest entry and how many there are (0 for none, else its number and 1)."""
+
+_DRAINED = 0.75
+"""The part of an epoch in which the groups of the one before go."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SCRAMBLE = np.uint64(0xBF58476D1CE4E5B9)
@@ -312,7 +316,9 @@ class CachedGroups:
         self._counts = np.zeros(6, np.int64)
         self._epochs = epochs
         self._swept = self._newest = -(2**63)
-        self._left = 0
+        self._left = 0  # slots that may hold groups of old epochs
+        self._rows = 0  # rows of the newest epoch
+        self._pace = 0.0  # groups of old epochs that go for each row
         self.size = 0
 
     def ids(self, arrays: Sequence[pa.Array], rows: int) -> Words:
@@ -335,17 +341,27 @@ class CachedGroups:
         )  # fmt: skip
         return ids
 
-    def sweep(self, most: int) -> None:
-        """Eject groups of epochs that are over, at most so many."""
+    def sweep(self, rows: int | None) -> None:
+        """Eject groups of epochs that are over.
+
+        Args:
+            rows: How many rows came since the last time: so many groups go that all are gone when three quarters of the
+                rows have come that the last epoch had. None ejects all.
+        """
         if self._newest > self._swept:
             self._swept = self._newest
             self._left = self._slots
+            there = self.size - int(self._counts[IDS]) - int(self._counts[GONE])
+            self._pace = there / max(_DRAINED * self._rows, 1.0)
+            self._rows = 0
+        self._rows += rows or 0
         if not self._left:
             return
         self._room(0)
+        most = self._slots if rows is None else math.ceil(rows * self._pace)
         looked = self._strategy.sweep(
             self._table, self._known, self._gone, self._counts, self._width, self._slots, self._swept,
-            min(most, self._slots),
+            most,
         )  # fmt: skip
         self._left = 0 if looked == self._slots else max(self._left - int(looked), 0)
 

@@ -63,10 +63,10 @@ class DigestPool(Pool):
         self._slab.clear(groups)
 
     def fields(self) -> list[pa.Field]:
-        """The sums of a group, its least and largest key, and its nodes as lists."""
+        """A group's sums, its ends and its nodes as lists; keys have a sign, since Spark knows no others."""
         numbers = {"exponent": pa.int64(), "total": pa.float64(), "lost": pa.float64()}
-        keys = {"least": pa.uint64(), "largest": pa.uint64(), "highs": pa.list_(pa.uint64())}
-        nodes = {"levels": pa.list_(pa.uint8()), "loads": pa.list_(pa.float64())}
+        keys = {"least": pa.int64(), "largest": pa.int64(), "highs": pa.list_(pa.int64())}
+        nodes = {"levels": pa.list_(pa.int8()), "loads": pa.list_(pa.float64())}
         return [pa.field(name, kind) for name, kind in (numbers | keys | nodes).items()]
 
     def partials(self, groups: Ids) -> list[pa.Array]:
@@ -74,8 +74,9 @@ class DigestPool(Pool):
         found = self._slab.nodes(groups)
         sums, ends = self._slab.sums.reshape(-1, 2)[groups], self._slab.ends.reshape(-1, 2)[groups]
         offsets = pa.array(found.offsets, pa.int32())
-        columns = [pa.array(np.ascontiguousarray(column)) for column in (*sums.T, *ends.T)]
-        lists = [pa.ListArray.from_arrays(offsets, pa.array(x)) for x in (found.highs, found.levels, found.loads)]
+        columns = [pa.array(np.ascontiguousarray(column)) for column in (*sums.T, *ends.view(np.int64).T)]
+        nodes = (found.highs.view(np.int64), found.levels.view(np.int8), found.loads)
+        lists = [pa.ListArray.from_arrays(offsets, pa.array(column)) for column in nodes]
         return [pa.array(self._exponents(groups)), *columns, *lists]
 
     def absorb(self, ids: Ids, columns: list[pa.Array]) -> None:
@@ -85,13 +86,15 @@ class DigestPool(Pool):
         if any((list_offsets(other) != offsets).any() for other in (levels, loads)):
             raise CorruptState("a partial has lists of nodes, levels and weights that differ in length")
         plain = [column.flatten().to_numpy(zero_copy_only=False) for column in (highs, loads, levels)]
-        kinds = (np.uint64, np.float64, np.uint8)
-        nodes = GroupedNodes(offsets, *(x.astype(kind) for x, kind in zip(plain, kinds, strict=True)))
+        nodes = GroupedNodes(
+            offsets, plain[0].astype(np.int64).view(np.uint64), plain[1].astype(np.float64), plain[2].astype(np.uint8)
+        )
         sums = np.column_stack([column.to_numpy(zero_copy_only=False) for column in (total, lost)])
         ends = np.column_stack([column.to_numpy(zero_copy_only=False) for column in (least, largest)])
+        ends = ends.astype(np.int64).view(np.uint64)
         self._check(nodes, sums, ends)
         exponents = powers.to_numpy().astype(np.int64)
-        self._slab.merge(ids, exponents, sums.reshape(-1), ends.astype(np.uint64).reshape(-1), nodes)
+        self._slab.merge(ids, exponents, sums.reshape(-1), ends.reshape(-1), nodes)
 
     def answer(self, answer: Answer, groups: Ids, when: Asked) -> pa.Array:
         """The values of the ranks, which do not depend on when; NaN of nothing."""

@@ -40,9 +40,6 @@ _OF_STATES = 0.75
 _PARTS = 32
 """The states are handed out in parts of which so many fill the budget."""
 
-_PACE = 64
-"""Under lazy flush one group of an old epoch goes for so many rows."""
-
 _PAYS = 1.25
 """Fewer rows for each partial than this do not pay for reducing them (docs/decisions/0040)."""
 
@@ -136,7 +133,7 @@ class LowLevel:
                 self._begin(piece)
             with self.measured.timed(rows=piece.num_rows):
                 self._reader.feed(piece, self._states)
-                gone = self._states.ejected(2**62 if self._flush == "eager" else 1 + piece.num_rows // _PACE)
+                gone = self._states.ejected(None if self._flush == "eager" else piece.num_rows)
                 size = self._states.nbytes
                 self.measured.peak = max(self.measured.peak, size)
             if gone is not None:

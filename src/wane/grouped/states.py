@@ -150,11 +150,11 @@ class States:
             found += [field.with_name(f"s{i}_{field.name}") for field in pool.fields()]
         return found
 
-    def ejected(self, most: int) -> pa.RecordBatch | None:
-        """The partials of groups that have lost their place in the cache; of old epochs it ejects some, if asked to."""
+    def ejected(self, rows: int | None) -> pa.RecordBatch | None:
+        """The partials of groups that lost their place in the cache, and of some of old epochs, or all for None."""
         if self._cache is None:
             return None
-        self._cache.sweep(most)
+        self._cache.sweep(rows)
         gone = self._cache.gone
         if not len(gone):
             return None

@@ -69,9 +69,7 @@ CAPABILITIES: Mapping[str, Callable[[Case], bool]] = {
     "numbered": lambda case: case.numbered and case.mergeable,
     "no repeats": lambda case: not case.spec.counts_repeats,
     "any decay": lambda case: (
-        "backward" in case.spec.decays
-        and isinstance(case.decay, SlidingWindow)
-        and not case.parameters.get("fixed")
+        "backward" in case.spec.decays and isinstance(case.decay, SlidingWindow) and not case.parameters.get("fixed")
     ),
     "compiler": lambda _: not DISABLED,
 }
