@@ -139,6 +139,23 @@ def test_where_the_buffer_ends_changes_nothing(tmp_path, monkeypatch, chunk):
     assert read(tmp_path / "x.pcap") == whole
 
 
+@pytest.mark.jit_only  # a search through half a megabyte, byte by byte
+def test_a_broken_record_at_the_end_of_the_buffer_is_judged_with_what_follows(tmp_path, monkeypatch):
+    made = captures.packets(14, 12_000)
+    records = [captures.record(one) for one in made]
+    which = next(i for i in range(len(made)) if 24 + sum(map(len, records[:i])) > 1 << 20)
+    begin = 24 + sum(map(len, records[:which]))
+    data = bytearray(captures.pcap(made))
+    data[begin + 9] ^= 1  # its length: 256 bytes more or less
+    (tmp_path / "x.pcap").write_bytes(data)
+    whole = read(tmp_path / "x.pcap")
+    others = [one for one in made if one is not made[which]]
+    assert [row for row in whole[0] if row["time"] != made[which].time] == wanted(others)
+    for end in range(begin - 8, begin + 500, 40):
+        monkeypatch.setattr(module, "_CHUNK", end)
+        assert read(tmp_path / "x.pcap") == whole, end
+
+
 # --- As dpkt reads it
 
 

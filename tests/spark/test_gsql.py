@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import udafs
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 import wane.spark as ws
@@ -94,6 +95,7 @@ def test_quantiles_keep_their_guarantee(spark: SparkSession, capture: str, name:
 
 
 def test_classes_of_a_users_own_run_at_both_levels(spark: SparkSession, capture: str) -> None:
+    cloudpickle.register_pickle_by_value(udafs)  # which workers cannot import
     bindings = {"low_approx_med": udafs.LowMedian, "high_approx_med": udafs.HighMedian}
     text = SPLIT + "select tb, srcIP, approx_median(len) as m from UDP where len > 50 group by time/60 as tb, srcIP"
     df = spark.read.format("wane-pcap").option("table", "UDP").load(capture).repartition(3)
