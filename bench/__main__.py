@@ -94,28 +94,6 @@ def _files() -> dict[str, tuple[str, str]]:
     return found
 
 
-def _files() -> dict[str, tuple[str, str]]:
-    """The cases that have a file: its name, and what they measure.
-
-    A file is one case, or several: then it names them in a dictionary `CASES`, and has a function for each. Nothing is
-    imported to find out.
-    """
-    found = {}
-    for path in sorted(FOLDER.glob("*.py")):
-        if path.stem == "__init__":
-            continue
-        tree = ast.parse(path.read_text("utf-8"))
-        several = [
-            ast.literal_eval(node.value)
-            for node in tree.body
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "CASES"
-        ]
-        title = (ast.get_docstring(tree) or "").partition("\n")[0].rstrip(".")
-        for name, what in (several[0] if several else {path.stem: title}).items():
-            found[name] = (path.stem, what)
-    return found
-
-
 def _show(name: str, found: Sequence[dict[str, Any]]) -> None:
     def number(value: float | None) -> str:
         return "" if value is None else f"{value:.3g}"
