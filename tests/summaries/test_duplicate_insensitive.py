@@ -456,6 +456,46 @@ def test_a_decay_is_its_steps_times_windows() -> None:
             assert one.sum(now=now, decay=decay) == pytest.approx(by_steps, rel=1e-9)
 
 
+def test_each_window_is_answered_at_its_level() -> None:
+    """Sums and shares under a decay, from hashes one by one: the lowest level that has ejected nothing of a window."""
+    for seed in range(1 if DISABLED else 6):
+        rng = np.random.default_rng(seed)
+        one = DuplicateInsensitive(0.3, max_weight=9, tau=20, max_id=2**30, seed=seed)
+        one.update(rng.integers(0, 2, 300), rng.integers(0, 60, 300), rng.integers(1, 10, 300), ids=np.arange(300))
+        levels, (a, b), width = sketched(one, 0), one._samples[0].hash, one._units.width
+        found = np.zeros(2)
+        for start in range(61):
+            since = (start - 1) * 10**9
+            level, kept = next((i, kept) for i, (top, kept) in enumerate(levels) if top <= since)
+            sums = np.zeros(2)
+            for element in kept:
+                hashes = [(a * (element.id * width + i) + b) % PRIME for i in range(int(element.weight))]
+                if element.time > since:
+                    sums[int(element.value)] += (
+                        sum(hashed < PRIME >> level for hashed in hashes) * PRIME / (PRIME >> level)
+                    )
+            found += sums * (1 / (61 - start) - (1 / (62 - start) if start else 0))
+        asked = {"now": 60, "decay": "backward poly(1)"}
+        assert one.sum(**asked) == pytest.approx(found.sum(), rel=1e-9)
+        assert one.selectivity(lambda v, _: v == 1, **asked) == pytest.approx(found[1] / found.sum(), rel=1e-9)
+        assert one.mean(**asked) == pytest.approx(found[1] / found.sum(), rel=1e-9)
+
+
+def test_a_share_is_the_median_of_those_of_the_copies() -> None:
+    one = DuplicateInsensitive(0.3, max_id=2**30, tau=20, copies=5)
+    one.update(np.arange(500) % 2, np.arange(500), ids=np.arange(500) * 7919)
+    one._settle()
+    apart = []
+    for samples in list(one._samples):
+        one._samples = [samples]
+        apart.append(one.selectivity(lambda v, _: v == 1, now="latest"))
+    whole = DuplicateInsensitive(0.3, max_id=2**30, tau=20, copies=5)
+    whole.update(np.arange(500) % 2, np.arange(500), ids=np.arange(500) * 7919)
+    assert whole.selectivity(lambda v, _: v == 1, now="latest") == np.median(apart)
+    assert len(set(apart)) > 1
+    assert apart[0] != np.median(apart)
+
+
 def test_shares_outlive_the_sum() -> None:
     """Ten thousand half-lives later the sum is 0 in doubles, and shares of it are what they were."""
     one = DuplicateInsensitive(0.2, "exp(half_life=1s)", tau=50, max_id=2**20)
