@@ -106,10 +106,21 @@ class Finding:
     def figure(self, case: str, settings: Settings) -> dict[str, Any]:
         """The figure, in the form of those of comparisons."""
         ok = None if settings.quick or self.target is None else self.value < self.target
-        empty = dict.fromkeys(("against", "peer", "ratio", "peer_median"))
         value = None if math.isinf(self.value) else self.value
-        own = {"kind": "figure", "case": case, "what": self.what, "ours": value, "ours_median": value, "ok": ok}
-        return {**own, **empty, "unit": self.unit, "target": self.target}
+        return {
+            "kind": "figure",
+            "case": case,
+            "what": self.what,
+            "against": None,
+            "ours": value,
+            "peer": None,
+            "ratio": None,
+            "unit": self.unit,
+            "target": self.target,
+            "ok": ok,
+            "ours_median": value,
+            "peer_median": None,
+        }
 
 
 Case = Callable[[Settings], Iterator[Comparison | Finding]]
