@@ -11,7 +11,6 @@ from grouped_trace import HEAVY, HOLISTIC, ROWS, SIMPLE, check_heavy, check_quan
 
 from wane import fn, plan
 from wane.grouped import HighLevel, LowLevel
-from wane.plan import text
 
 
 def planned(*fns: fn.Fn, every: Any = ("time", "1 minute")) -> plan.Plan:
@@ -113,4 +112,4 @@ def test_prefixes_are_the_same_over_two_levels(size: int, parts: int, budget: in
 
 def test_a_plan_with_levels_is_the_same_as_text() -> None:
     made = planned(fn.prefixes("ip", 0.1, levels=(16, 32)), fn.quantiles("len", [0.5], method="gk"))
-    assert text.from_json(text.to_json(made)) == made
+    assert plan.Plan.from_json(made.to_json()) == made

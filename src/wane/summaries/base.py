@@ -91,7 +91,8 @@ class Summary(ABC):
             raise BadParameter(f"before must be one of {', '.join(POLICIES)}, got {before!r}")
         self.before = before
         # Whether an instant within a century of 1970 may be one that the decay cannot weigh.
-        self._picky = isinstance(self.decay, (Pinned, CustomForward)) or self.decay.reach < _SHORTEST
+        short = isinstance(self.decay, Forward) and self.decay.reach < _SHORTEST
+        self._picky = short or isinstance(self.decay, (Pinned, CustomForward))
         self.rows = 0
         self.newest: int | None = None
         self._dropped: dict[str, int] = {}
