@@ -216,11 +216,12 @@ def _gathered(batches: Iterable[pa.RecordBatch], columns: list[str]) -> Iterator
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        if rows + batch.num_rows > BATCH and held:
+        # Without columns, the number of rows would be lost.
+        chosen = batch.select(columns) if columns and set(columns) <= set(batch.schema.names) else batch
+        if held and (rows + batch.num_rows > BATCH or chosen.schema != held[0].schema):
             yield _joined(held)
             held, rows = [], 0
-        # Without columns, the number of rows would be lost.
-        held.append(batch.select(columns) if columns and set(columns) <= set(batch.schema.names) else batch)
+        held.append(chosen)
         rows += batch.num_rows
     if held:
         yield _joined(held)

@@ -51,6 +51,14 @@ def test_a_malformed_batch_is_a_clear_error(cache: str | None, batch: pa.RecordB
         list(engine.update(batch))
 
 
+def test_a_source_whose_batches_change_their_type_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [pa.record_batch({"k": keys, "v": [1.0, 2.0]}) for keys in ([1, 2], [3, 4], ["a", "b"])]
+    monkeypatch.setattr(local, "read", lambda *_: (batches[0].schema, iter(batches)))
+    for threads in (1, 2):
+        with pytest.raises(BadInput, match="column 'k' was int64 and became string"):
+            local.group(pa.table({}), "k", threads=threads).agg(fn.sum("v"))
+
+
 def test_a_batch_that_contradicts_itself_is_a_clear_error() -> None:
     # Offsets that run past the text: what a broken writer of another language may send.
     schema = pa.schema([("k", pa.string()), ("v", pa.float64())])

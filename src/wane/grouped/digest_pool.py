@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from wane.decay.base import Floats, Ints
 from wane.errors import CorruptState
 from wane.grouped.arena import EXPONENT
-from wane.grouped.clock import Asked, Clock
+from wane.grouped.clock import Asked
 from wane.grouped.contents import list_offsets
 from wane.grouped.digest_slab import LOST, TOTAL, DigestSlab, GroupedNodes, Rule
-from wane.grouped.pool import Ids, Pool, unweighted
+from wane.grouped.pool import Ids
 from wane.grouped.query import Answer
+from wane.grouped.slab_pool import SlabPool
 from wane.hashing import Hashes
 from wane.summaries._nodes import spans
 from wane.summaries._ordered import FloatKeys
@@ -25,7 +26,7 @@ _ROUNDING = 1e-9
 _DOMAIN = FloatKeys()
 
 
-class DigestPool(Pool):
+class DigestPool(SlabPool):
     """A slab of nodes."""
 
     def __init__(self, *args: Any) -> None:
@@ -36,31 +37,13 @@ class DigestPool(Pool):
         self._slab = DigestSlab(self._rule, self.budget)
 
     @property
-    def nbytes(self) -> int:
-        """The memory that all groups take."""
-        return self._slab.nbytes
-
-    @property
     def strategy(self) -> str:
         """How the states are kept."""
         return f"buffer and sort: exact up to {self._rule.few} values, a q-digest of more when it pays"
 
-    def grow(self, groups: int) -> None:
-        """Make room for this many groups."""
-        self._slab.grow(groups)
-
-    def update(self, ids: Ids, clock: Clock | None, values: Any) -> None:
-        """Append a batch."""
-        for rows, weights, powers in unweighted(len(ids)) if clock is None else clock.sums(self.state):
-            self._slab.append(ids[rows], weights, powers, values[rows])
-
     def exact(self, groups: Ids) -> NDArray[np.bool_]:
         """Those of which no two values have been put together."""
-        return self._slab.nodes(groups).exact
-
-    def clear(self, groups: Ids) -> None:
-        """Forget some groups."""
-        self._slab.clear(groups)
+        return np.asarray(self._slab.nodes(groups).exact)
 
     def fields(self) -> list[pa.Field]:
         """A group's sums, its ends and its nodes as lists; keys have a sign, since Spark knows no others."""

@@ -18,7 +18,7 @@ from wane._jit import inline, kernel
 from wane.decay.base import Floats, Ints
 from wane.grouped.arena import CAPACITY, END, FIRST, FREE, SIZE, START, cursor, give, reserved, take
 from wane.grouped.arrays import grown
-from wane.grouped.moments_pool import power_of_two
+from wane.grouped.moments_pool import plus, power_of_two
 from wane.grouped.slab import mixed
 from wane.hashing import Hashes
 from wane.summaries._nodes import Bytes, squeeze, zip_nodes
@@ -50,18 +50,6 @@ class Rule(NamedTuple):
     share: float
     few: int
     most: int
-
-
-@inline
-def _plus(sums: Floats, group: int, number: float) -> None:
-    """Add to a group's total (Neumaier's summation)."""
-    total = sums[group * 2]
-    new = total + number
-    if abs(total) >= abs(number):
-        sums[group * 2 + 1] += (total - new) + number
-    else:
-        sums[group * 2 + 1] += (number - new) + total
-    sums[group * 2] = new
 
 
 @inline
@@ -249,7 +237,7 @@ def _append(
         place = hot[seen]
         if place >= meta[at] and place < meta[at] + meta[at + 1] and highs[place] == key and levels[place] == 0:
             loads[place] += weight
-            _plus(sums, group, weight)
+            plus(sums, group * 2, weight)
             continue
         if meta[at + 1] == meta[at + 3]:
             _settle(meta, sums, highs, loads, levels, group, share, few, most)
@@ -269,7 +257,7 @@ def _append(
         loads[place] = weight
         levels[place] = 0
         meta[at + 1] += 1
-        _plus(sums, group, weight)
+        plus(sums, group * 2, weight)
     rows: int = ids.shape[0]
     return rows
 
@@ -336,7 +324,7 @@ def _merge(
         )
         meta[at + 1] = size
         meta[at + 2] = size
-        _plus(sums, group, their_sums[row * 2] * scale)
+        plus(sums, group * 2, their_sums[row * 2] * scale)
         sums[group * 2 + 1] += their_sums[row * 2 + 1] * scale
         ends[2 * group] = min(ends[2 * group], their_ends[2 * row])
         ends[2 * group + 1] = max(ends[2 * group + 1], their_ends[2 * row + 1])

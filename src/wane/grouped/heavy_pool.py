@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 from wane.decay.base import Floats
 from wane.errors import CorruptState
 from wane.grouped.arena import EXPONENT
-from wane.grouped.clock import Asked, Clock
+from wane.grouped.clock import Asked
 from wane.grouped.contents import list_offsets
-from wane.grouped.pool import Ids, Pool, unweighted
+from wane.grouped.pool import Ids
 from wane.grouped.query import Answer
 from wane.grouped.slab import LOST, MISSED, TOTAL, Entries, Slab
+from wane.grouped.slab_pool import SlabPool
 
 _ROUNDING = 1e-12
 
 
-class HeavyPool(Pool):
+class HeavyPool(SlabPool):
     """A slab of counters: items as words, their weights and errors."""
 
     def __init__(self, *args: Any) -> None:
@@ -31,23 +32,9 @@ class HeavyPool(Pool):
         self._slab = Slab(self._room, self.budget)
 
     @property
-    def nbytes(self) -> int:
-        """The memory that all groups take."""
-        return self._slab.nbytes
-
-    @property
     def strategy(self) -> str:
         """How the states are kept."""
         return f"buffer and hash: exact up to {self._room} items, the {self._room} heaviest of more (SpaceSaving)"
-
-    def grow(self, groups: int) -> None:
-        """Make room for this many groups."""
-        self._slab.grow(groups)
-
-    def update(self, ids: Ids, clock: Clock | None, values: Any) -> None:
-        """Append a batch."""
-        for rows, weights, powers in unweighted(len(ids)) if clock is None else clock.sums(self.state):
-            self._slab.append(ids[rows], weights, powers, values[rows])
 
     def exact(self, groups: Ids) -> NDArray[np.bool_]:
         """Those that have let no item go."""
@@ -57,10 +44,6 @@ class HeavyPool(Pool):
     def error(self, answer: Answer) -> float:
         """That of the weights; which item is among the answers is as uncertain."""
         return float(dict(self.state.parameters)["epsilon"])
-
-    def clear(self, groups: Ids) -> None:
-        """Forget some groups."""
-        self._slab.clear(groups)
 
     def fields(self) -> list[pa.Field]:
         """The sums of a group, and its counters as lists."""

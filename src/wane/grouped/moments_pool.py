@@ -55,7 +55,7 @@ def _meet(sums: Floats, powers_of: Ints, group: int, exponent: int) -> float:
 
 
 @inline
-def _add(sums: Floats, at: int, number: float) -> None:
+def plus(sums: Floats, at: int, number: float) -> None:
     """Neumaier's summation: the rounding error goes to the place after the sum."""
     total = sums[at]
     new = total + number
@@ -89,7 +89,7 @@ def _count(sums: Floats, powers_of: Ints, ids: Ids, weights: Floats, powers: Int
         weight = weights[row]
         if powers[row] != powers_of[group * 8 + 5] or sums[group * 8] == 0.0:
             weight *= _meet(sums, powers_of, group, powers[row])
-        _add(sums, group * 8, weight)
+        plus(sums, group * 8, weight)
 
 
 @kernel("void(w_f8, w_i8, r_i8, r_f8, r_i8, r_f8)")
@@ -102,8 +102,8 @@ def _sum(sums: Floats, powers_of: Ints, ids: Ids, weights: Floats, powers: Ints,
         weight = weights[row]
         if powers[row] != powers_of[group * 8 + 5] or sums[group * 8] == 0.0:
             weight *= _meet(sums, powers_of, group, powers[row])
-        _add(sums, group * 8, weight)
-        _add(sums, group * 8 + 2, weight * values[row])
+        plus(sums, group * 8, weight)
+        plus(sums, group * 8 + 2, weight * values[row])
 
 
 @kernel("void(w_f8, w_i8, r_i8, r_f8, r_i8, r_f8)")
@@ -126,8 +126,8 @@ def _squares(sums: Floats, powers_of: Ints, ids: Ids, weights: Floats, powers: I
             off = (values[row] - mean) - rest / total
             sums[at + 4] += weight * off * off * (total / (total + weight))
         product = weight * values[row]
-        _add(sums, at, weight)
-        _add(sums, at + 2, product)
+        plus(sums, at, weight)
+        plus(sums, at + 2, product)
         sums[at + 3] += _lost(weight, values[row], product)
 
 
@@ -159,9 +159,9 @@ def _merge(sums: Floats, powers_of: Ints, ids: Ids, powers: Ints, parts: Floats)
             off = (their_mean - mean) + (their_rest / more - rest / total)
             squares += off * off * (more * (total / (total + more)))
         sums[at + 4] += squares
-        _add(sums, at, more)
+        plus(sums, at, more)
         sums[at + 1] += parts[row * 5 + 1] * scale
-        _add(sums, at + 2, weighted)
+        plus(sums, at + 2, weighted)
         sums[at + 3] += lost
 
 

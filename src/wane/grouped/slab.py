@@ -18,7 +18,7 @@ from wane._jit import inline, kernel
 from wane.decay.base import Floats, Ints
 from wane.grouped.arena import CAPACITY, END, FIRST, FREE, SIZE, START, cursor, give, reserved, take
 from wane.grouped.arrays import grown
-from wane.grouped.moments_pool import power_of_two
+from wane.grouped.moments_pool import plus, power_of_two
 from wane.grouped.words import Words
 
 TOTAL, LOST, MISSED = range(3)
@@ -184,18 +184,6 @@ def _rescale(meta: Ints, sums: Floats, values: Floats, group: int, exponent: int
     return scale
 
 
-@inline
-def _plus(sums: Floats, group: int, number: float) -> None:
-    """Add to a group's total (Neumaier's summation)."""
-    total = sums[group * 3]
-    new = total + number
-    if abs(total) >= abs(number):
-        sums[group * 3 + 1] += (total - new) + number
-    else:
-        sums[group * 3 + 1] += (number - new) + total
-    sums[group * 3] = new
-
-
 @kernel("int64(w_i8, w_f8, w_i8, w_f8, w_i8, w_i8, w_u1, w_i8, int64, int64, r_i8, r_f8, r_i8, r_i8)")
 def _append(
     meta: Ints,
@@ -232,7 +220,7 @@ def _append(
         place = hot[seen]
         if place >= meta[at] and place < meta[at] + meta[at + 1] and words[place] == word:
             values[2 * place] += weight
-            _plus(sums, group, weight)
+            plus(sums, group * 3, weight)
             continue
         if meta[at + 1] == meta[at + 3]:
             _settle(meta, sums, words, values, group, room, table, cursor, marks)
@@ -247,7 +235,7 @@ def _append(
         values[2 * place] = weight
         values[2 * place + 1] = 0.0
         meta[at + 1] += 1
-        _plus(sums, group, weight)
+        plus(sums, group * 3, weight)
     rows: int = ids.shape[0]
     return rows
 
@@ -324,7 +312,7 @@ def _merge(
         meta[at + 2] = left
         sums[group * 3 + 2] = missed + more
         _prune(meta, sums, words, values, group, room, marks)
-        _plus(sums, group, their_sums[row * 3] * scale)
+        plus(sums, group * 3, their_sums[row * 3] * scale)
         sums[group * 3 + 1] += their_sums[row * 3 + 1] * scale
     rows: int = ids.shape[0]
     return rows
