@@ -28,15 +28,13 @@ def comparisons(settings: Settings) -> Iterator[Comparison]:
         def ours(path: str = path, table: str = table) -> int:
             return sum(batch.num_rows for batch in Pcap(path, table).batches())
 
-        yield Comparison(
-            what=f"packets to columns, table {table}", ours=ours, work=rows, unit="ns/packet", target=200.0
-        )
+        yield Comparison(what=f"packets to columns, table {table}", ours=ours, work=rows, unit="ns/row", target=200.0)
     few_rows = settings.rows(ROWS // 20)
     yield Comparison(
         what=f"a capture of {few_rows:,}",
         ours=lambda: sum(batch.num_rows for batch in Pcap(few).batches()),
         work=few_rows,
-        unit="ns/packet",
+        unit="ns/row",
         peers={peer: lambda: _by_dpkt(few)},
         ratios={peer: 1 / 30},
         agree=0.0,

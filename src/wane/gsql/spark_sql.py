@@ -10,13 +10,13 @@ from wane import expr as e
 from wane.decay import Decay, Exponential, Landmark, NoDecay, Poly
 from wane.errors import Unsupported
 from wane.fn import Fn
+from wane.grouped.query import Every
 from wane.gsql.program import Program, Query
 from wane.gsql.rows import Copy, Element, Matches, Number, Seconds, Step, Value
 from wane.times import SECOND
 
 _PLAIN = {"log": "ln", "log2": "log2", "log10": "log10", "exp": "exp", "sqrt": "sqrt", "abs": "abs", "floor": "floor",
           "ceil": "ceil", "pow": "power"}  # fmt: skip
-_EPOCH = "epoch"
 
 
 def spark_sql(program: Program) -> str:
@@ -46,15 +46,15 @@ def _query(query: Query) -> str:
     inner += [f"{_value(value)} AS {_name(name)}" for name, value in made.items()]
     if plan.every is not None:
         length, offset = plan.every.length / SECOND, plan.every.offset / SECOND
-        seconds = _seconds(str(plan.time), query)
-        inner.append(f"floor(({seconds} - {_double(offset)}) / {_double(length)}) AS wane_epoch")
-        inner.append(f"pmod({seconds} - {_double(offset)}, {_double(length)}) AS wane_age")
+        since, whole, second = _since(str(plan.time), query, plan.every)
+        inner.append(f"({since} - pmod({since}, {whole})) / {whole} AS wane_epoch")
+        inner.append(f"pmod({since}, {whole}) / {second} AS wane_age")
     where = "" if plan.where is None else f"\nWHERE {_expr(plan.where)} <> 0"
     rows = f"SELECT {', '.join(inner)}\nFROM {_name(query.source)}"
     kept = f"SELECT *\nFROM (\n{_indented(rows)}\n){where}" if where else rows
     columns, groups = [], []
     if plan.every is not None:
-        columns.append(f"wane_epoch * {_double(length)} + {_double(offset)} AS {_EPOCH}")
+        columns.append(f"wane_epoch * {_double(length)} + {_double(offset)} AS `epoch`")
         groups.append("wane_epoch")
     columns += [_name(key) for key in plan.keys]
     groups += [_name(key) for key in plan.keys]
@@ -123,14 +123,17 @@ def _weight(fn: Fn, query: Query) -> str | None:
     raise Unsupported(f"{fn} has no short form in plain SQL; run it with ws.gsql")
 
 
-def _seconds(time: str, query: Query) -> str:
-    """The seconds of the time column, as a double."""
+def _since(time: str, query: Query, every: Every) -> tuple[str, str, str]:
+    """How long after the start of some epoch a row is, the length of an epoch, and a second, in one unit.
+
+    Times are whole microseconds, of which no digit is lost.
+    """
     made = {} if query.before is None else dict(query.before.made)
-    if time in made:
-        return f"CAST({_value(made[time])} AS DOUBLE)"
-    if query.timed:
-        return f"(unix_micros(CAST({_name(time)} AS TIMESTAMP)) / 1000000D)"
-    return f"CAST({_name(time)} AS DOUBLE)"
+    if query.timed and time not in made:
+        micros = f"unix_micros(CAST({_name(time)} AS TIMESTAMP))"
+        return f"({micros} - ({every.offset // 1000}L))", f"{every.length // 1000}L", "1000000D"
+    seconds = _value(made[time]) if time in made else _name(time)
+    return f"(CAST({seconds} AS DOUBLE) - {_double(every.offset / SECOND)})", _double(every.length / SECOND), "1D"
 
 
 def _value(value: Value) -> str:
