@@ -106,7 +106,7 @@ class Finding:
     def figure(self, case: str, settings: Settings) -> dict[str, Any]:
         """The figure, in the form of those of comparisons."""
         ok = None if settings.quick or self.target is None else self.value < self.target
-        value = None if math.isinf(self.value) else self.value
+        value = None if math.isinf(self.value) else float(self.value)
         return {
             "kind": "figure",
             "case": case,

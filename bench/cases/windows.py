@@ -218,7 +218,7 @@ def _round(window: Any, monoid: Any, size: int, settings: Settings) -> float:
     if isinstance(monoid, BloomOfNumbers):
         work = max(work // 50, 100)
     values = np.random.default_rng(settings.seed).normal(
-        100, 15, max(work, min(2 * size, 200_000) if window is not Recalc else work)
+        100, 15, max(work, min(2 * size, 4_000_000) if window is not Recalc else work)
     )
     return _best(lambda: machine.pass_over(values), settings) / len(values)
 

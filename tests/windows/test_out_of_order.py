@@ -390,8 +390,8 @@ def test_several_lengths_are_checked():
         ({"rows": 5}, "several lengths are a list, got 5"),
         ({"duration": "5s"}, "several lengths are a list"),
         ({"rows": []}, "no length was given"),
-        ({"rows": [0]}, "a length must be"),
-        ({"rows": [1.5]}, "a length must be"),
+        ({"rows": [0]}, "rows must be"),
+        ({"rows": [1.5]}, "rows must be"),
         ({"duration": ["0s"]}, "got 0s"),
     ):
         with pytest.raises(BadParameter, match=words):

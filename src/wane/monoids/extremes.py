@@ -137,7 +137,7 @@ class ArgMax(Monoid):
         return a[1]
 
 
-class ArgMin(Monoid):
+class ArgMin(ArgMax):
     """What belongs to the smallest value, the oldest one on ties; -1 over nothing. A NaN is never the smallest.
 
     Items are pairs of a value and what belongs to it; :func:`wane.roll` pairs each value with its row.
@@ -150,22 +150,10 @@ class ArgMin(Monoid):
     'a'
     """
 
-    identity = (math.nan, -1)
-
-    @staticmethod
-    def lift(pair: tuple[float, Any]) -> tuple[float, Any]:
-        """The pair."""
-        return pair
-
     @staticmethod
     def combine(a: tuple[float, Any], b: tuple[float, Any]) -> tuple[float, Any]:
         """The pair of the smaller value."""
         return a if a[0] <= b[0] or b[0] != b[0] else b
-
-    @staticmethod
-    def lower(a: tuple[float, Any]) -> Any:
-        """What belongs to it."""
-        return a[1]
 
 
 Max.SPEC = MonoidSpec(

@@ -67,7 +67,7 @@ class First(Monoid):
         return a[0]
 
 
-class Last(Monoid):
+class Last(First):
     """The newest item; NaN over nothing.
 
     >>> import wane
@@ -78,22 +78,10 @@ class Last(Monoid):
     5
     """
 
-    identity = (math.nan, False)
-
-    @staticmethod
-    def lift(v: Any) -> tuple[Any, bool]:
-        """The item, which is there."""
-        return v, True
-
     @staticmethod
     def combine(a: tuple[Any, bool], b: tuple[Any, bool]) -> tuple[Any, bool]:
         """The newer one that is there."""
         return b if b[1] else a
-
-    @staticmethod
-    def lower(a: tuple[Any, bool]) -> Any:
-        """The item."""
-        return a[0]
 
 
 Collect.SPEC = MonoidSpec(

@@ -17,9 +17,22 @@ from wane.errors import BadInput, BadParameter, BadTime, Unsupported
 from wane.monoids.base import Monoid, check, monoid_of, require
 from wane.monoids.decayed import Decayed
 from wane.monoids.product import Product
-from wane.summaries.base import column_of
-from wane.times import Ticks, duration, show, show_duration, ticks
-from wane.windows.base import MASK, SUMS, E, F, Queue, able, combine, identity, open_names, positions, window_of
+from wane.summaries.base import column_of, whole
+from wane.times import Ticks, show, ticks
+from wane.windows.base import (
+    MASK,
+    SUMS,
+    E,
+    F,
+    Queue,
+    able,
+    combine,
+    identity,
+    length_of,
+    open_names,
+    positions,
+    window_of,
+)
 from wane.windows.two_stacks_lite import TwoStacksLite
 
 BLOCK = 1 << 15
@@ -401,23 +414,12 @@ def _lengths(rows: Any, duration: Any) -> tuple[dict[Any, int], bool]:
         raise BadParameter("a window is of some rows or of some duration; give rows= or duration=")
     given = duration if rows is None else rows
     several = isinstance(given, Sequence) and not isinstance(given, str)
-    lengths = {one: _row_count(one) if rows is not None else _duration(one) for one in (given if several else [given])}
+    lengths = {
+        one: whole(one, "rows", 1) if rows is not None else length_of(one) for one in (given if several else [given])
+    }
     if not lengths:
         raise BadParameter("no length was given; give rows= or duration= one, or several")
     return lengths, several
-
-
-def _row_count(rows: Any) -> int:
-    if not isinstance(rows, (int, np.integer)) or isinstance(rows, bool) or rows < 1:
-        raise BadParameter(f"rows must be a whole number of 1 or more, got {rows!r}")
-    return int(rows)
-
-
-def _duration(given: Any) -> int:
-    length = duration(given)
-    if length <= 0:
-        raise BadParameter(f"duration must be longer than nothing, got {show_duration(length)}")
-    return length
 
 
 def _over(monoid: Monoid, duration: Any, length: int) -> Monoid:

@@ -14,8 +14,8 @@ from wane._jit import Step
 from wane.errors import BadParameter, BadTime, EmptyWindow, Unsupported
 from wane.monoids.base import Monoid, check, monoid_of, require
 from wane.registry import WindowSpec, windows
-from wane.times import duration as length_of
-from wane.times import instant, show, show_duration
+from wane.summaries.base import whole
+from wane.times import duration, instant, show, show_duration
 
 F, E, MASK = 0, 1, 2
 """Where `p` holds the positions of the front and of the end, and what makes a place of a position."""
@@ -109,8 +109,7 @@ class Window:
         self.__dict__.update(methods)
 
     def _hold_rows(self, rows: Any) -> None:
-        if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
-            raise BadParameter(f"rows must be a whole number of 1 or more, got {rows!r}")
+        rows = whole(rows, "rows", 1)
         insert, evict, size = self.insert, self.evict, self.__len__
         full = False
 
@@ -133,8 +132,6 @@ class Window:
         from collections import deque
 
         length = length_of(duration)
-        if length <= 0:
-            raise BadParameter(f"duration must be longer than nothing, got {show_duration(length)}")
         insert, evict, query = self.insert, self.evict, self.query
         times: deque[int] = deque()
         newest: int | None = None
@@ -249,6 +246,14 @@ def open_names(monoid: Monoid) -> dict[str, Any]:
     """What the open names of an algorithm's text stand for."""
     inverses = {} if monoid.inverse is None else {"inverse": monoid.inverse}
     return {"combine": monoid.combine, "identity": monoid.identity, **inverses}
+
+
+def length_of(given: Any, what: str = "duration") -> int:
+    """Read how long a window is, in nanoseconds."""
+    length = duration(given, what)
+    if length <= 0:
+        raise BadParameter(f"{what} must be longer than nothing, got {show_duration(length)}")
+    return length
 
 
 def empty(window: Any) -> EmptyWindow:

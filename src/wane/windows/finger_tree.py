@@ -12,12 +12,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Any
 
-from wane.errors import BadParameter, BadTime
+from wane.errors import BadTime
 from wane.monoids.base import Monoid
 from wane.registry import WindowSpec
-from wane.times import duration as length_of
-from wane.times import instant, show_duration
-from wane.windows.base import Window, empty
+from wane.times import instant
+from wane.windows.base import Window, empty, length_of
 
 LEAST, MOST = 4, 8
 """How many children a tree has; a list of a spine may have fewer."""
@@ -113,11 +112,7 @@ class FingerTree(Window):
 
     def __init__(self, monoid: Any, *, duration: Any = None) -> None:
         super().__init__(monoid)
-        self._length: int | None = None
-        if duration is not None:
-            self._length = length_of(duration)
-            if self._length <= 0:
-                raise BadParameter(f"duration must be longer than nothing, got {show_duration(self._length)}")
+        self._length = None if duration is None else length_of(duration)
 
     def _make(self) -> None:
         self._left, self._right = Spine(self.monoid, left=True), Spine(self.monoid, left=False)

@@ -9,9 +9,9 @@ from typing import Any
 from wane.errors import BadParameter, BadTime, Unsupported
 from wane.monoids.base import of_aggregates
 from wane.registry import WindowSpec
-from wane.times import duration as length_of
-from wane.times import instant, show, show_duration
-from wane.windows.base import PAPER, Window, window_of
+from wane.summaries.base import whole
+from wane.times import instant, show
+from wane.windows.base import PAPER, Window, length_of, window_of
 
 
 class Nested(Window):
@@ -51,11 +51,7 @@ class Nested(Window):
             raise BadParameter(
                 f"several lengths are a list, got {given!r}; for one length, use a window of that length"
             )
-        lengths = {one: length_of(one) if self._timed else one for one in given}
-        for one, length in lengths.items():
-            if not isinstance(length, int) or isinstance(length, bool) or length < 1:
-                said = show_duration(length) if self._timed else repr(one)
-                raise BadParameter(f"a length must be a whole number of 1 or more, or a time, got {said}")
+        lengths = {one: length_of(one) if self._timed else whole(one, "rows", 1) for one in given}
         if not lengths:
             raise BadParameter("no length was given; give rows= or duration= several")
         self._lengths = dict(sorted(lengths.items(), key=lambda pair: pair[1]))

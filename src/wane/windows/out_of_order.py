@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from wane import times
 from wane.errors import BadParameter, BadTime, TooLate
 from wane.monoids.base import of_aggregates
 from wane.registry import WindowSpec
-from wane.times import duration as length_of
 from wane.times import instant, show, show_duration
-from wane.windows.base import PAPER, Window, empty
+from wane.windows.base import PAPER, Window, empty, length_of
 from wane.windows.daba_lite import DABALite
 from wane.windows.finger_tree import FingerTree, Tree
 
@@ -38,12 +38,10 @@ lateness=, or leave it out (1 refused)
     """
 
     def __init__(self, monoid: Any, *, lateness: Any, duration: Any = None) -> None:
-        self._lateness = length_of(lateness, "lateness")
+        self._lateness = times.duration(lateness, "lateness")
         if self._lateness < 0:
             raise BadParameter(f"lateness must be 0 or longer, got {show_duration(self._lateness)}")
         self._length = None if duration is None else length_of(duration)
-        if self._length is not None and self._length <= 0:
-            raise BadParameter(f"duration must be longer than nothing, got {show_duration(self._length)}")
         super().__init__(monoid)
         self.refused = 0
 

@@ -8,9 +8,8 @@ from typing import Any
 from wane.errors import BadParameter, BadTime, Unsupported
 from wane.monoids.base import of_aggregates
 from wane.registry import WindowSpec
-from wane.times import duration as length_of
 from wane.times import instant, show, show_duration
-from wane.windows.base import PAPER, Window, window_of
+from wane.windows.base import PAPER, Window, length_of, window_of
 
 
 class Panes(Window):
@@ -36,9 +35,6 @@ class Panes(Window):
 
     def __init__(self, monoid: Any, *, duration: Any, every: Any, by: Any = "daba_lite") -> None:
         self._length, self._every = length_of(duration), length_of(every, "every")
-        for what, length in (("duration", self._length), ("every", self._every)):
-            if length <= 0:
-                raise BadParameter(f"{what} must be longer than nothing, got {show_duration(length)}")
         if self._length % self._every:
             raise BadParameter(
                 f"duration must be whole panes, got {show_duration(self._length)} of {show_duration(self._every)} "

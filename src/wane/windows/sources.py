@@ -6,12 +6,11 @@ from collections import deque
 from heapq import heappop, heappush
 from typing import Any, cast
 
-from wane.errors import BadParameter, BadTime, EmptyWindow
+from wane.errors import BadTime, EmptyWindow
 from wane.monoids.base import of_aggregates
 from wane.registry import WindowSpec
-from wane.times import duration as length_of
-from wane.times import instant, show, show_duration
-from wane.windows.base import PAPER, Window
+from wane.times import instant, show
+from wane.windows.base import PAPER, Window, length_of
 from wane.windows.daba_lite import DABALite
 
 
@@ -40,8 +39,6 @@ and collect is not; use FingerTree or OutOfOrder
 
     def __init__(self, monoid: Any, *, duration: Any = None) -> None:
         self._length = None if duration is None else length_of(duration)
-        if self._length is not None and self._length <= 0:
-            raise BadParameter(f"duration must be longer than nothing, got {show_duration(self._length)}")
         super().__init__(monoid)
 
     def _make(self) -> None:
