@@ -73,8 +73,8 @@ class RangeSketch(AnyDecay):
     What is older than the horizon has no weight, under any decay; an item that comes so late is dropped and counted.
     Times are kept to the resolution, rounded down: a window is right for the times as they are kept. With `L` the bits
     of ``horizon / resolution``, each of ``log(epsilon N / L)`` structures has at most ``9 L / epsilon`` ranges of 16
-    bytes; about 100 ns a row in bulk without values, and a microsecond or two with them, which also take up to some
-    ``16 / epsilon`` entries of 32 bytes a range.
+    bytes; about 100 ns a row in bulk without values, and 500 to 800 with them. These take up to some ``16 / epsilon``
+    entries of 32 bytes a range more.
 
     Merging two sketches adds the errors that the structures allow: :attr:`error` says what a merged one is right to;
     without values two make no difference, since half of `epsilon` is kept for that.
@@ -650,7 +650,7 @@ SPEC = Spec(
     arguments={"quantile": {"phi": 0.5}, "rank": {"value": 1.0}, "heavy": {"phi": 0.3}},
     guarantee="count to epsilon of itself, counts of ranges of values to epsilon of that, in every window and decay",
     space="O(log W / epsilon log(epsilon N / log W)): at most 9 log W / epsilon ranges of 16 bytes in each structure",
-    time="O(log(epsilon N) log log W) at most, about 100 ns a row in bulk; a microsecond or two with values",
+    time="O(log(epsilon N) log log W) at most, about 100 ns a row in bulk; 500 to 800 with values",
     paper="Cormode, Korn and Tirthapura (PODS 2008); ranks inside ranges by Greenwald and Khanna (SIGMOD 2001)",
     equality=Equality.GUARANTEED,
     bounds=lambda p: {"count": p["epsilon"], "quantile": p["epsilon"], "rank": p["epsilon"], "heavy": 3 * p["epsilon"]},
