@@ -144,7 +144,7 @@ def test_a_forward_decay_is_judged_by_what_is_there() -> None:
 
 def test_what_a_ladder_is_made_of_is_checked() -> None:
     for decay, words in (
-        ("window(5m)", "does not fall ever more slowly; use ExponentialHistogram or RangeSketch"),
+        ("window(5m)", "does not fall ever more slowly; use DuplicateInsensitive or ExponentialHistogram"),
         ("superexp(half_life=5m)", "does not fall ever more slowly"),
         ("exp(half_life=5m)", "give it to the summary itself"),
         (backward(lambda a: 1 / (1 + a * a), name="tests round"), "does not fall ever more slowly"),

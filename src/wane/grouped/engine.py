@@ -129,7 +129,7 @@ class LowLevel:
         """Add a batch of rows; gives partials where groups lost their place, or the states have outgrown the budget."""
         for start in range(0, batch.num_rows, self._piece):
             piece = batch.slice(start, self._piece)
-            if self._draws and not self._states.size:
+            if self._draws and not len(self._states.live):
                 self._begin(piece)
             with self.measured.timed(rows=piece.num_rows):
                 self._reader.feed(piece, self._states)

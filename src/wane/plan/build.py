@@ -149,7 +149,8 @@ def _state(fn: Fn, time: str | None, every: Every | None) -> State:
             f"wane.decay.pinned(..., now=...)" + (f", or use {', '.join(able)}" if able else "")
         )
     if "forward" not in spec.decays and not (decay if isinstance(decay, Forward) else Pinned(decay, 0)).flat:
-        able = registry.takers("forward")
+        takers = [spec for spec in registry.specs().values() if "forward" in spec.decays]
+        able = [spec.make.__name__ for spec in takers if fn.question in spec.functions]
         raise Unsupported(f"{spec.name} cannot be kept under {decay}; summaries that take it: {', '.join(able)}")
     if fn.landmark is not None and not isinstance(decay, Forward):
         raise BadParameter(f"{decay} measures age back from now, and has no landmark; leave landmark= away")

@@ -7,7 +7,7 @@ import os
 import re
 from typing import Any
 
-from wane.errors import BadParameter
+from wane.errors import BadInput, BadParameter
 from wane.sources.base import Bytes, Source, expand
 
 FORMATS = ("parquet", "pcap", "csv", "worldcup98")
@@ -29,7 +29,13 @@ def open_source(paths: Any, table: str = "IP", format: str | None = None) -> Sou
         format: One of :data:`FORMATS`; by default what the first file's name says, or its first bytes do.
     """
     if format is None:
-        format = guess(expand(paths, "Parquet, pcap or CSV")[0])
+        found = expand(paths, "Parquet, pcap or CSV")
+        kinds = sorted({guess(path) for path in found})
+        if len(kinds) > 1:
+            raise BadInput(f"the files {found[0]!r} and so on are of several kinds, {', '.join(kinds)}; read one kind")
+        (format,) = kinds
+    if format != "parquet":  # of which Arrow reads folders itself
+        paths = [inside for path in expand(paths, format) for inside in _inside(path)]
     if format == "pcap":
         from wane.sources.pcap import TABLES, Pcap
 
@@ -51,6 +57,16 @@ def open_source(paths: Any, table: str = "IP", format: str | None = None) -> Sou
     raise BadParameter(f"there is no format {format!r}; {meant}")
 
 
+def _inside(path: str) -> list[str]:
+    """The files of a folder that are not hidden, in order; or the one file."""
+    if not os.path.isdir(path):
+        return [path]
+    found = sorted(os.path.join(path, name) for name in os.listdir(path) if not name.startswith((".", "_")))
+    if not found:
+        raise BadInput(f"there is no file in {path!r}; give the path or glob of Parquet, pcap or CSV files")
+    return found
+
+
 def guess(path: str) -> str:
     """The format of a file; what nothing speaks for is taken for Parquet."""
     name = os.path.basename(path).lower()
@@ -58,7 +74,7 @@ def guess(path: str) -> str:
         if pattern.search(name):
             return format
     if os.path.isdir(path):
-        return "parquet"
+        return guess(_inside(path)[0])
     from wane.sources.pcap import MAGIC
 
     try:

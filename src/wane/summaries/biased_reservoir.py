@@ -159,6 +159,7 @@ SPEC = Spec(
     time="O(1), about 4 ns a row in bulk",
     paper="Aggarwal, On biased reservoir sampling (VLDB 2006), which the forward-decay paper compares with",
     equality=Equality.GUARANTEED,
+    weighted=False,
     numbered=True,
     decays=frozenset({"landmark"}),
     items="any",

@@ -209,6 +209,7 @@ SPEC = Spec(
     time="O(1 + k / n) for row n, under 1 ns a row in bulk",
     paper="Vitter, Random sampling with a reservoir (1985), which the forward-decay paper compares with",
     equality=Equality.IDENTICAL,
+    weighted=False,
     numbered=True,
     bounds=lambda p: {} if p.get("k", 1000) >= 300 else {"count": None},
     decays=frozenset({"landmark"}),
