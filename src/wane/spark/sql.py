@@ -43,7 +43,7 @@ def gsql(
         tables: What it may name: DataFrames, batch or streaming, or paths of files.
         bindings: What declared aggregates stand for.
         now: The time of the question where there are no epochs: a time, or ``"latest"``.
-        before: What happens to a row before a landmark: ``"error"``, ``"drop"`` (counted) or ``"clamp"``.
+        before: What happens to a row before a landmark: ``"error"``, ``"drop"`` or ``"clamp"``.
         lateness: For streams: how late a row may come, such as ``"30s"``.
     """
     frames = {name: _frame(spark, name, source) for name, source in tables.items()}
