@@ -59,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def names() -> dict[str, str]:
     """Every case, with what it measures."""
     known = {name: title for name, (_, title) in sorted(_files().items())}
-    return known | {name: f"{spec.title}: {WHAT[spec.folder]}" for name, spec in cards().items() if name not in known}
+    # What is made only of what a user gives has no case of its own.
+    measured = {name: spec for name, spec in cards().items() if spec.parameters}
+    return known | {name: f"{spec.title}: {WHAT[spec.folder]}" for name, spec in measured.items() if name not in known}
 
 
 def comparisons(name: str, settings: Settings) -> Iterator[Comparison | Finding]:

@@ -52,6 +52,8 @@ class Card:
         space: Its size as a formula.
         time: Its cost per row as a formula.
         paper: Where the algorithm and its guarantee come from.
+        parameters: Sets of arguments, beside the decay or the monoid, that laws, benchmarks and the reference use. None
+            where it is made of what a user gives.
     """
 
     folder: ClassVar[str]
@@ -63,6 +65,7 @@ class Card:
     space: str
     time: str
     paper: str
+    parameters: tuple[Mapping[str, Any], ...] = ({},)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +93,6 @@ class Spec(Card):
         ordered: Whether rows must come in the order of their times.
         items: What its items are: ``"numbers"``, ``"any"``, ``"ids"``, which are whole numbers from 0, or ``"vectors"``
             of numbers, all of one length.
-        parameters: Sets of parameters beside the decay that laws, benchmarks and the reference use.
         records: The questions that are answered by a list of records, with the record: a `NamedTuple` of numbers, and
             of an item, which has the type of what was given.
         functions: The names in `wane.fn` that are answered by it.
@@ -111,7 +113,6 @@ class Spec(Card):
     ordered: bool = False
     numbered: bool = False
     counts_repeats: bool = True
-    parameters: tuple[Mapping[str, Any], ...] = ({},)
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     bounds: Callable[[Mapping[str, Any]], Mapping[str, float | None]] = lambda _: {}
     records: Mapping[str, type[tuple[Any, ...]]] = field(default_factory=dict)
@@ -129,7 +130,6 @@ class MonoidSpec(Card):
         items: What it takes: ``"numbers"``, ``"pairs"`` of a number and what belongs to it, ``"timed"`` pairs of a
             number and its time, or ``"any"``.
         native: Whether its functions compile, so that whole columns go through native code.
-        parameters: Sets of arguments that laws, benchmarks and the reference use.
         bits: Whether combining gives the same bits in any grouping; if not, the same but for rounding.
     """
 
@@ -138,7 +138,6 @@ class MonoidSpec(Card):
     has: frozenset[str]
     items: str = "numbers"
     native: bool = True
-    parameters: tuple[Mapping[str, Any], ...] = ({},)
     bits: bool = True
 
     def __post_init__(self) -> None:
@@ -166,7 +165,6 @@ class WindowSpec(Card):
         steps: At most how many times an insert, an evict and a query combine, where that is constant.
         average: The same on average, for windows that are not empty.
         compiled: Whether its text runs compiled as well.
-        parameters: Sets of arguments beside the monoid that laws, benchmarks and the reference use.
     """
 
     folder = "windows"
@@ -177,7 +175,6 @@ class WindowSpec(Card):
     steps: tuple[int, int, int] | None = None
     average: tuple[float, float, float] | None = None
     compiled: bool = True
-    parameters: tuple[Mapping[str, Any], ...] = ({},)
 
 
 @functools.cache

@@ -152,8 +152,8 @@ def group(
         every: Epochs: the time column and a length, such as ``("time", "1 minute")``, and perhaps an offset.
         time: The time column, where there are no epochs.
         where: An expression; rows for which it is not 0 are kept, such as ``"len > 100"``.
-        before: What happens to a row before a landmark: ``"error"``, ``"drop"`` or ``"clamp"``. How many rows were dropped
-            is not told on Spark yet; in one process it is (:func:`wane.local.dropped`).
+        before: What happens to a row before a landmark: ``"error"``, ``"drop"`` or ``"clamp"``. How many rows were
+            dropped is not told on Spark yet; in one process it is (:func:`wane.local.dropped`).
         lateness: For a stream: how late a row may come, by the newest time seen, such as ``"30s"``.
         budget: About how many bytes of states a task keeps before it hands them on.
     """
