@@ -246,9 +246,9 @@ def test_the_zone_of_the_session_changes_nothing(new_york: SparkSession, kind: p
     texts = ["2026-03-08 02:30:05", "2026-03-08 03:30:05", "2026-11-01 01:30:00", "1969-12-31 23:59:30.000001"]
     times = [dt.datetime.fromisoformat(text) for text in [*texts, "0001-01-01", "9999-12-31 23:59:59.999999"]]
     table = pa.table({"time": pa.array(times, pa.timestamp("us")).cast(kind), "v": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]})
-    df = new_york.createDataFrame(table)
-    if kind.tz is None:  # Arrow's times without a zone would be taken for those of the session's
-        df = new_york.createDataFrame(table.to_pylist(), "time timestamp_ntz, v double")
+    # Of Arrow, times without a zone would be taken for those of the session's.
+    plain = (table.to_pylist(), "time timestamp_ntz, v double")
+    df = new_york.createDataFrame(table) if kind.tz else new_york.createDataFrame(*plain)
     sums = [fn.count(decay="landmark"), fn.sum(fn.expr("v * (time % 60)")), fn.mean(fn.expr("time % 1000"))]
     for fns in (sums, [*sums, fn.var("v")]):
         found = ws.group(df, *keys, every=EVERY).agg(*fns).toArrow()
