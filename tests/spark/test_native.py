@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import wane.spark as ws
 from wane import decay, fn, local
 from wane.fn import Fn
+from wane.plan import build
 from wane.spark.native import Native
 from wane.spark.weights import Age, weight
 
@@ -175,8 +176,6 @@ def test_what_plain_columns_cannot_do_goes_to_the_engine(
 ) -> None:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from wane.plan import build
-
     fns = given.pop("fns")
     schema = to_arrow_schema(rows.schema, timezone="UTC")
     assert why in (Native(build(fns, ("port",), **given), schema).obstacle or "")
@@ -318,13 +317,14 @@ def test_half_lives_of_ages(rows: DataFrame, table: pa.Table, text: str) -> None
 
 def test_stretches_at_the_end_of_all_times(spark: SparkSession) -> None:
     """Ticks over 2**53 are no doubles, and their stretches must be told exactly."""
-    stretch = int(400 * 3 * 10**6 / 3)
-    late = 250_000_000_000_000_000 // stretch * stretch
-    micros = [late - stretch, late - 1, late, late + 1]
-    stamps = pa.array(micros, pa.int64()).cast(pa.timestamp("us", "UTC"))
-    table = pa.table({"time": stamps, "v": [1.0, 2.0, 3.0, 4.0]})
+    kind = pa.timestamp("us", "UTC")
     for text in ("exp(half_life=1s)", "exp(half_life=7ms)"):
         sums = [fn.count(decay=text), fn.mean("v", decay=text)]
+        schema = pa.schema([("time", kind), ("v", pa.float64())])
+        stretch = Native(build(sums, time="time"), schema)._stretch
+        late = 250_000_000_000_000_000 // stretch * stretch
+        stamps = pa.array([late - stretch, late - 1, late, late + 1], pa.int64()).cast(kind)
+        table = pa.table({"time": stamps, "v": [1.0, 2.0, 3.0, 4.0]})
         found = ws.group(spark.createDataFrame(table), time="time").agg(*sums)
         require_alike(found, local.group(table, time="time").agg(*sums))
 
