@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import wane.spark as ws
 from wane import decay, fn, local
 from wane.fn import Fn
+from wane.plan import build
 from wane.spark.native import Native
 from wane.spark.weights import Age, weight
 
@@ -174,8 +176,6 @@ def test_what_plain_columns_cannot_do_goes_to_the_engine(
 ) -> None:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from wane.plan import build
-
     fns = given.pop("fns")
     schema = to_arrow_schema(rows.schema, timezone="UTC")
     assert why in (Native(build(fns, ("port",), **given), schema).obstacle or "")
@@ -229,3 +229,118 @@ def test_weights_are_those_of_the_decay(spark: SparkSession, text: str) -> None:
             mantissa, power = made.point(age / 1e6)  # type: ignore[attr-defined]
             wanted = np.ldexp(mantissa, power)
         assert one == pytest.approx(wanted, rel=1e-13), age
+
+
+@pytest.fixture
+def new_york(spark: SparkSession) -> Iterator[SparkSession]:
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    yield spark
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("us", "UTC")])
+@pytest.mark.parametrize("keys", [(), ("time",)])
+def test_the_zone_of_the_session_changes_nothing(new_york: SparkSession, kind: pa.DataType, keys: tuple[str]) -> None:
+    """On 8 March 2026 there is no half past two in New York."""
+    texts = ["2026-03-08 02:30:05", "2026-03-08 03:30:05", "2026-11-01 01:30:00", "1969-12-31 23:59:30.000001"]
+    times = [dt.datetime.fromisoformat(text) for text in [*texts, "0001-01-01", "9999-12-31 23:59:59.999999"]]
+    table = pa.table({"time": pa.array(times, pa.timestamp("us")).cast(kind), "v": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]})
+    # Of Arrow, times without a zone would be taken for those of the session's.
+    plain = (table.to_pylist(), "time timestamp_ntz, v double")
+    df = new_york.createDataFrame(table) if kind.tz else new_york.createDataFrame(*plain)
+    sums = [fn.count(decay="landmark"), fn.sum(fn.expr("v * (time % 60)")), fn.mean(fn.expr("time % 1000"))]
+    for fns in (sums, [*sums, fn.var("v")]):
+        found = ws.group(df, *keys, every=EVERY).agg(*fns).toArrow()
+        wanted = local.group(table, *keys, every=EVERY).agg(*fns)
+        order = [("epoch", "ascending")]
+        for a, b in zip(found.sort_by(order).to_pylist(), wanted.sort_by(order).to_pylist(), strict=True):
+            stamps = ("epoch", *keys)
+            assert [a.pop(name).replace(tzinfo=None) for name in stamps] == [
+                b.pop(name).replace(tzinfo=None) for name in stamps
+            ]
+            assert close(a, b), f"{a}\n{b}"
+
+
+@pytest.fixture(scope="module")
+def few(spark: SparkSession) -> tuple[DataFrame, pa.Table]:
+    table = pa.table({"time": [0, 10, 20, 100], "v": [1.0, 2.0, 3.0, 4.0]})
+    return spark.createDataFrame(table), table
+
+
+@pytest.mark.parametrize("text", ["exp(half_life=10s)", "none", "window(5m) at 200s"])
+@pytest.mark.parametrize("given", [{"every": EVERY}, {"time": "time"}])
+def test_a_landmark_that_only_says_which_rows_count(
+    few: tuple[DataFrame, pa.Table], text: str, given: dict[str, Any]
+) -> None:
+    df, table = few
+    asked = fn.count(decay=text, landmark=15)
+    with pytest.raises(PySparkException, match="rows are before the landmark"):
+        ws.group(df, **given).agg(asked).collect()
+    for before in ("drop", "clamp"):
+        wanted = local.group(table, before=before, **given).agg(asked)
+        require_alike(ws.group(df, before=before, **given).agg(asked), wanted, *wanted.schema.names[:-1])
+
+
+@pytest.mark.parametrize("text", ["poly(0.5)", "poly(1)", "polynomial(1, 0, 2)", "landmark"])
+def test_what_is_asked_before_its_landmark(few: tuple[DataFrame, pa.Table], text: str) -> None:
+    df, table = few
+    asked = [fn.count(decay=text, landmark=70), fn.max("v", decay=text, landmark=70)]
+    found = ws.group(df, every=EVERY, before="drop").agg(*asked)
+    require_alike(found, local.group(table, every=EVERY, before="drop").agg(*asked), "epoch")
+    late = [fn.count(decay=text, landmark=700), fn.sum("v", decay=text, landmark=700)]
+    found = ws.group(df, time="time", before="drop").agg(*late)
+    require_alike(found, local.group(table, time="time", before="drop").agg(*late))
+    with pytest.raises(PySparkException, match="now=200 is before the landmark"):
+        ws.group(df, time="time", before="drop").agg(*late, now=200).collect()
+
+
+def test_a_fixed_time_is_the_only_one(few: tuple[DataFrame, pa.Table]) -> None:
+    pinned = fn.count(decay=decay.pinned("window(5m)", now=200))
+    assert ws.group(few[0], time="time").agg(pinned, now=200).collect() == [(4.0,)]
+    with pytest.raises(PySparkException, match="was fixed for 200"):
+        ws.group(few[0], time="time").agg(pinned, now=300).collect()
+
+
+def test_no_small_value_underflows_beside_a_small_weight(spark: SparkSession) -> None:
+    table = pa.table({"time": [1, 59], "v": [1e-290, 0.0]})
+    fns = [fn.argmax("v", decay="exp(half_life=150ms)"), fn.max("v", decay="exp(half_life=150ms)")]
+    found = ws.group(spark.createDataFrame(table), every=EVERY).agg(*fns)
+    require_alike(found, local.group(table, every=EVERY).agg(*fns), "epoch")
+    assert found.first()[1].value == 1e-290  # type: ignore[index]
+
+
+@pytest.mark.parametrize("text", ["exp(rate=1e-19)", "exp(rate=1e-13)", "exp(rate=1e-30)"])
+def test_half_lives_of_ages(rows: DataFrame, table: pa.Table, text: str) -> None:
+    sums = [fn.count(decay=text), fn.mean("len", decay=text)]
+    require_alike(ws.group(rows, time="time").agg(*sums), local.group(table, time="time").agg(*sums))
+
+
+def test_stretches_at_the_end_of_all_times(spark: SparkSession) -> None:
+    """Ticks over 2**53 are no doubles, and their stretches must be told exactly."""
+    kind = pa.timestamp("us", "UTC")
+    for text in ("exp(half_life=1s)", "exp(half_life=7ms)"):
+        sums = [fn.count(decay=text), fn.mean("v", decay=text)]
+        schema = pa.schema([("time", kind), ("v", pa.float64())])
+        stretch = Native(build(sums, time="time"), schema)._stretch
+        late = 250_000_000_000_000_000 // stretch * stretch
+        stamps = pa.array([late - stretch, late - 1, late, late + 1], pa.int64()).cast(kind)
+        table = pa.table({"time": stamps, "v": [1.0, 2.0, 3.0, 4.0]})
+        found = ws.group(spark.createDataFrame(table), time="time").agg(*sums)
+        require_alike(found, local.group(table, time="time").agg(*sums))
+
+
+def test_a_time_that_is_not_a_number_is_not_the_newest(spark: SparkSession) -> None:
+    table = pa.table({"time": [1.5, np.nan, 20.0, None, np.inf], "v": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    sums = [fn.count(decay="exp(half_life=10s)")]
+    found = ws.group(spark.createDataFrame(table), time="time").agg(*sums)
+    require_alike(found, local.group(table, time="time").agg(*sums))
+
+
+def test_columns_of_any_name(spark: SparkSession) -> None:
+    table = pa.table({"a time": [1, 2, 3], "a.b": ["x", "y", "x"], "c`d": [1.0, 2.0, 4.0], "e f": [1, 1, 1]})
+    plain = [fn.sum("c`d", decay="poly(1)").alias("g.h"), fn.max(fn.expr("`c``d` * `e f`")).alias("i`j")]
+    for fns in (plain, [*plain, fn.var("c`d").alias("k.l"), fn.top("c`d", 2)]):
+        found = ws.group(spark.createDataFrame(table), "a.b", "e f", every=("a time", "1m"), where="`c``d` > 0")
+        wanted = local.group(table, "a.b", "e f", every=("a time", "1m"), where="`c``d` > 0").agg(*fns)
+        assert found.agg(*fns).columns == wanted.schema.names
+        require_alike(found.agg(*fns), wanted, "a.b")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from pyspark.sql import SparkSession
 import wane.spark as ws
 from wane import fn, local
 from wane.errors import BadInput, BadParameter
+from wane.expr import Expr
+from wane.spark.scan import _may_have
 
 EVERY = ("time", "1 minute")
 
@@ -149,3 +152,107 @@ def test_columns_are_checked_when_the_query_is_built(spark: SparkSession, folder
         ws.group(ws.scan(spark, str(folder)), "prot").agg(fn.count())
     with pytest.raises(BadInput, match="no column 'prot'"):
         ws.group(ws.scan(spark, str(folder), where="prot > 3")).agg(fn.count())
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files at several depths, and what an unfinished job and a log of versions leave behind."""
+    made = tmp_path_factory.mktemp("a folder")
+    names = ["a.parquet", "b c.parquet", "deep/d.parquet", "deep/er/e.parquet"]
+    hidden = ["_temporary/0/f.parquet", "_log/g.parquet", ".trash/h.parquet", "deep/_i.parquet", "deep/.j.parquet"]
+    for i, name in enumerate([*names, *hidden]):
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"v": [i]}), made / name)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ("", [0, 1, 2, 3]),
+        ("/", [0, 1, 2, 3]),
+        ("/*", [0, 1, 2, 3]),
+        ("/*.parquet", [0, 1]),
+        ("/b c.parquet", [1]),
+        ("/*/*.parquet", [2]),
+        ("/d*", [2, 3]),
+        ("/deep/*", [2, 3]),
+        ("/_log/*", [5]),
+        ("/_log", [5]),
+        ("/?.parquet", [0]),
+        ("/[ab]*.parquet", [0, 1]),
+    ],
+)
+def test_which_files_a_path_names(spark: SparkSession, nested: Path, path: str, wanted: list[int]) -> None:
+    for given in (f"{nested}{path}", f"{nested.as_uri()}{path.replace(' ', '%20')}"):
+        found = ws.scan(spark, given)
+        assert [pq.read_table(file)["v"][0].as_py() for file in found.files] == wanted, given
+
+
+def test_addresses_and_relative_paths(spark: SparkSession, nested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = nested.as_uri().replace("file://", "file:")
+    monkeypatch.chdir(nested)
+    for path in (short, "*.parquet", "./*.parquet", "deep/../a.parquet", f"../{nested.name}/*.parquet"):
+        scan = ws.scan(spark, path)
+        wanted = float(len(scan.files))
+        assert ws.group(scan).agg(fn.count()).collect() == [(wanted,)], path  # the workers run elsewhere
+        assert scan.to_df().count() == wanted
+    with pytest.raises(BadInput, match="write %20 for a space"):
+        ws.scan(spark, f"file://{nested}")
+
+
+def test_files_whose_names_are_globs_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"v": [1]}), tmp_path / "{x,y}.parquet")
+    assert ws.scan(spark, str(tmp_path)).to_df().collect() == [(1,)]
+
+
+def test_filters_round_as_rows_do(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows are doubles to a filter; so are what the footers tell."""
+    pq.write_table(pa.table({"v": [2**53 + 1]}), tmp_path / "a.parquet")
+    for where in (f"v == {2**53}", f"v <= {2**53}"):
+        assert ws.group(ws.scan(spark, str(tmp_path), where=where)).agg(fn.count()).collect() == [(1.0,)]
+
+
+def test_a_field_is_not_the_column_of_its_path(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [{"b": 1}], "a.b": [10]}), tmp_path / "a.parquet")
+    assert ws.group(ws.scan(spark, str(tmp_path), where="`a.b` > 5")).agg(fn.count("a.b")).collect() == [(1.0,)]
+
+
+@pytest.mark.parametrize("least", [float("nan"), b"\x00", None])
+def test_footers_that_tell_nothing(least: Any) -> None:
+    statistics = SimpleNamespace(min=least, max=least, has_min_max=least is not None)
+    column = SimpleNamespace(path_in_schema="v", is_stats_set=True, statistics=statistics)
+    group: Any = SimpleNamespace(num_columns=1, column=lambda _: column)
+    assert _may_have(group, Expr.parse("v > 1"))
+
+
+def test_types_that_spark_does_not_have(spark: SparkSession, tmp_path: Path) -> None:
+    words = pa.array(["x", "y", "x"]).dictionary_encode()
+    for kind in (pa.uint8(), pa.uint32(), pa.uint64(), pa.timestamp("ns")):
+        table = pa.table({"t": pa.array([1, 2, 70], kind), "word": words, "v": [1.0, 2.0, 4.0]})
+        pq.write_table(table, tmp_path / "a.parquet")
+        scan = ws.scan(spark, str(tmp_path))
+        by_time = ws.group(scan, "word", every=("t", "1m")).agg(fn.var("v"), fn.argmax("v"))
+        assert {(row.word, row.argmax_v.value) for row in by_time.collect()} >= {("y", 2.0), ("x", 4.0)}
+        found = ws.group(scan, "t", "word", time="t").agg(fn.count(decay="exp(half_life=1s)"), fn.var("v"))
+        assert sum(1 for row in found.collect() if row.word == "x") == (1 if kind == pa.timestamp("ns") else 2)
+    pq.write_table(pa.table({"t": pa.array([2**63 + 5], pa.uint64())}), tmp_path / "a.parquet")
+    with pytest.raises(PySparkException, match=r"a.parquet' cannot be read"):
+        ws.group(ws.scan(spark, str(tmp_path)), every=("t", "1m")).agg(fn.count()).collect()
+
+
+def test_a_filter_is_checked_when_files_are_scanned(spark: SparkSession, folder: Path) -> None:
+    with pytest.raises(BadInput, match="no column 'prot'"):
+        ws.scan(spark, str(folder), where="prot > 3")
+    with pytest.raises(BadInput, match="must hold numbers"):
+        ws.scan(spark, str(folder), where="host > 3")
+    with pytest.raises(BadParameter, match="where is an expression, got 3"):
+        ws.scan(spark, str(folder), where=3)  # type: ignore[arg-type]
+
+
+def test_the_file_that_others_must_be_like(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"nonsense")
+    pq.write_table(pa.table({"v": [1]}), tmp_path / "b.parquet")
+    pq.write_table(pa.table({"w": [1]}), tmp_path / "c.parquet")
+    skipped = ws.scan(spark, str(tmp_path), on_error="skip").skipped
+    assert "b.parquet' v int64" in skipped[str(tmp_path / "c.parquet")]

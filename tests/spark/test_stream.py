@@ -74,3 +74,23 @@ def test_wrong_use_says_what_to_change(spark: SparkSession) -> None:
         ws.group(stream, every=("timestamp", "1 minute")).agg(fn.count())
     with pytest.raises(BadParameter, match="give every="):
         ws.group(stream).agg(fn.count())
+
+
+def test_offsets_longer_than_an_epoch(spark: SparkSession, tmp_path: Path) -> None:
+    times = [np.datetime64("2026-01-01T00:00:15"), np.datetime64("2026-01-01T00:00:45")]
+    table = pa.table({"time": pa.array(times).cast(pa.timestamp("us", "UTC"))})
+    far = pa.table({"time": pa.array([np.datetime64("2026-01-01T01:00", "us")]).cast(pa.timestamp("us", "UTC"))})
+    (tmp_path / "in").mkdir()
+    for i, rows in enumerate((table, far, far)):
+        write_file(tmp_path / "in", i, rows)
+    stream = spark.readStream.schema("time timestamp").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    for offset in ("90s", "-30s"):
+        answers = ws.group(stream, every=("time", "1 minute", offset), lateness="1s").agg(fn.count(decay="poly(1)"))
+        out = str(tmp_path / offset)
+        writer = answers.writeStream.format("parquet").option("path", out)
+        query = writer.option("checkpointLocation", f"{out}.checkpoint").trigger(availableNow=True).start()
+        query.awaitTermination(120)
+        found = spark.read.parquet(out).toArrow().sort_by("epoch")
+        wanted = local.group(table, every=("time", "1 minute", offset)).agg(fn.count(decay="poly(1)"))
+        for a, b in zip(found.to_pylist(), wanted.to_pylist(), strict=True):
+            assert close(a, b), f"{a}\n{b}"

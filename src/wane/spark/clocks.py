@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 -- its name everywhere
@@ -23,12 +25,28 @@ def is_time(kind: pa.DataType) -> bool:
 def ticks(name: str, kind: pa.DataType) -> Column:
     """The ticks since 1970 of a column of times or of whole seconds, as :mod:`wane.grouped.timecolumn` reads them."""
     if pa.types.is_date(kind):
-        return F.unix_date(column(name)).cast("long") * _DAY
+        return _days(column(name))
     if pa.types.is_timestamp(kind):
-        if kind.tz is None:  # a cast to timestamp would depend on the session's zone
-            return F.timestamp_diff("MICROSECOND", F.lit("1970-01-01").cast("timestamp_ntz"), column(name))
+        if kind.tz is None:  # a difference of timestamps would be taken in the session's zone, with its lost hours
+            return _days(F.to_date(column(name))) * 10**6 + _micros_of_day(column(name))
         return F.unix_micros(column(name))
     return column(name).cast("long")
+
+
+def _days(date: Column) -> Column:
+    """The seconds since 1970 of a date."""
+    return F.unix_date(date).cast("long") * _DAY
+
+
+def _micros_of_day(time: Column) -> Column:
+    minutes = F.hour(time).cast("long") * 60 + F.minute(time)
+    return minutes * (60 * 10**6) + (F.extract(F.lit("SECOND"), time) * 10**6).cast("long")
+
+
+def newest(name: str, kind: pa.DataType) -> Column:
+    """The newest time of a column, in its own type; NaN, which Spark takes for the largest number, is no time."""
+    time = column(name)
+    return F.max(F.when(F.abs(time) < math.inf, time) if pa.types.is_floating(kind) else time)
 
 
 def written(found: Column, kind: pa.DataType) -> Column:

@@ -24,7 +24,7 @@ from wane.grouped import timecolumn
 from wane.grouped.engine import BUDGET
 from wane.grouped.states import EPOCH, NEWEST
 from wane.plan import Plan, build, check
-from wane.spark import levels, session
+from wane.spark import clocks, levels, session
 from wane.spark.clocks import column
 from wane.spark.expressions import kept
 from wane.spark.native import Native
@@ -78,8 +78,10 @@ class Grouped:
         if native.obstacle is None:
             return native.answers(rows)
         low = levels.low(plan, schema, self.before, self.budget)
-        partials = rows.mapInArrow(low, from_arrow_schema(levels.partial_schema(plan, schema)))
-        newest = rows.agg(F.max(column(plan.time)).alias(levels.NOW)) if plan.time is not None else None
+        partials = levels.mapped(rows, low, levels.partial_schema(plan, schema))
+        newest = None
+        if plan.time is not None:
+            newest = rows.agg(clocks.newest(plan.time, schema.field(plan.time).type).alias(levels.NOW))
         return self._completed(plan, partials, schema, at, newest)
 
     def _scanned(self, plan: Plan, scan: Scan, at: int | None) -> DataFrame:
@@ -89,14 +91,16 @@ class Grouped:
             plan = replace(plan, where=both)
             check(plan, scan.schema)
 
+        exact = plan.time not in plan.keys  # keys travel through Spark
+
         def partials(plan: Plan) -> DataFrame:
-            reader = scan.reader(plan.columns, plan.time)
+            reader = scan.reader(plan.columns, plan.time, exact)
             low = levels.low(plan, reader.schema, self.before, self.budget, reader)
             return scan.tasks().mapInArrow(low, from_arrow_schema(levels.partial_schema(plan, reader.schema)))
 
         clock = replace(plan, keys=(), every=None, states=(), answers=())
         newest = partials(clock).agg(F.max(NEWEST).alias(levels.NOW)) if plan.time is not None else None
-        return self._completed(plan, partials(plan), scan.reader(plan.columns, plan.time).schema, at, newest)
+        return self._completed(plan, partials(plan), scan.reader(plan.columns, plan.time, exact).schema, at, newest)
 
     def _completed(
         self, plan: Plan, partials: DataFrame, schema: pa.Schema, at: int | None, newest: DataFrame | None
@@ -106,7 +110,7 @@ class Grouped:
         if at is None and newest is not None and _needs_now(plan):
             partials = partials.crossJoin(F.broadcast(newest))
         spread = partials.repartition(*(column(name) for name in keyed)) if keyed else partials.repartition(1)
-        return spread.mapInArrow(levels.high(plan, schema, at), from_arrow_schema(levels.answer_schema(plan, schema)))
+        return levels.mapped(spread, levels.high(plan, schema, at), levels.answer_schema(plan, schema))
 
     def _stream(self, plan: Plan, rows: DataFrame, schema: pa.Schema) -> DataFrame:
         if plan.every is None or plan.time is None:
@@ -122,10 +126,12 @@ class Grouped:
         unit = timecolumn.unit_of(schema.field(plan.time).type)
         kinds = levels.partial_schema(plan, schema)
         stamp = pa.field(levels.EVENT_TIME, pa.timestamp("us", "UTC"))
-        partials = rows.mapInArrow(
-            levels.stamped(plan, schema, self.before, self.budget, unit), from_arrow_schema(kinds.append(stamp))
+        partials = levels.mapped(
+            rows, levels.stamped(plan, schema, self.before, self.budget, unit), kinds.append(stamp)
         ).withWatermark(levels.EVENT_TIME, f"{delay // 1000} microseconds")
-        length, offset = f"{plan.every.length // 1000} microseconds", f"{plan.every.offset // 1000} microseconds"
+        step = plan.every.length // 1000
+        # Spark wants an offset that is shorter than the window.
+        length, offset = f"{step} microseconds", f"{plan.every.offset // 1000 % step} microseconds"
         together = F.struct(*(column(name) for name in kinds.names))
         closed = partials.groupBy(
             F.window(levels.EVENT_TIME, length, None, offset), *(column(name) for name in plan.keys)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from wane.grouped import HighLevel, LowLevel, timecolumn
 from wane.grouped.states import NEWEST
@@ -42,6 +44,19 @@ def _micros(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_micros(field.type)) for field in kind])
     return kind
+
+
+def mapped(df: DataFrame, function: Callable[[Batches], Batches], schema: pa.Schema) -> DataFrame:
+    """`mapInArrow` for columns of any names, in which PySpark would take a dot for the field of a struct."""
+    names = df.columns
+    # A projection where none is needed would let Spark take away partitions that are empty, and with them their answer.
+    if not any(sign in name for name in names for sign in ".`"):
+        return df.mapInArrow(function, from_arrow_schema(schema))
+
+    def call(batches: Batches) -> Batches:
+        return function(batch.rename_columns(names) for batch in batches)
+
+    return df.toDF(*(f"c{i}" for i in range(len(names)))).mapInArrow(call, from_arrow_schema(schema))
 
 
 def low(
@@ -82,13 +97,14 @@ def high(plan: Plan, schema: pa.Schema, at: int | None) -> Callable[[Batches], B
     """Partials to answers, of all groups of a partition, asked at an instant; the newest time may come as a column."""
 
     def complete(batches: Batches) -> Batches:
-        engine = HighLevel(plan, schema)
+        # Times come back in the zone of the session.
+        engine, kinds = HighLevel(plan, schema), partial_schema(plan, schema)
         now = None if at is None else Nanoseconds(at)
         for batch in batches:
             if NOW in batch.schema.names:
                 now = _now(batch, plan, schema) if now is None else now
                 batch = batch.drop_columns([NOW])
-            engine.update(batch)
+            engine.update(batch.cast(kinds))
         yield from _answers(engine, now, schema, plan)
 
     return complete
@@ -98,10 +114,11 @@ def unpacked(plan: Plan, schema: pa.Schema) -> Callable[[Batches], Batches]:
     """Closed epochs, each with a list of its partials, to answers."""
 
     def complete(batches: Batches) -> Batches:
-        engine = HighLevel(plan, schema)
+        engine, kinds = HighLevel(plan, schema), partial_schema(plan, schema)
         for batch in batches:
             partials = batch.column(PARTIALS).flatten()
-            engine.update(pa.RecordBatch.from_arrays(partials.flatten(), schema=pa.schema(list(partials.type))))
+            found = pa.RecordBatch.from_arrays(partials.flatten(), schema=pa.schema(list(partials.type)))
+            engine.update(found.cast(kinds))
         yield from _answers(engine, None, schema, plan)
 
     return complete

@@ -45,6 +45,9 @@ _FAR = 2.0**34
 _HALF_LIVES = 400
 """In a stretch."""
 
+_LONGEST = 2.0**61
+"""Ticks in the longest stretch: its ends are numbers of 64 bits."""
+
 _START, _STRETCH, _PARTS, _NEWEST, _NOW = "wane_start", "wane_stretch", "wane_parts", "wane_newest", "wane_now"
 
 
@@ -94,6 +97,16 @@ class Native:
                     yield f"weights under {state.decay} pass what a double holds"
             if self.before == "clamp" and state.landmark is not None:
                 yield "rows before a landmark are moved to it by the engine"
+            if state.landmark is not None and not state.decay.needs_landmark:
+                yield f"a landmark that {state.decay} does not measure from only says which rows count"
+            if self.now is not None and self._is_amiss(state, self.now):
+                yield f"the engine says why {state} cannot be asked at {show(self.now)}"
+
+    def _is_amiss(self, state: State, now: int) -> bool:
+        """Whether a state is asked at a time at which it has no answer."""
+        if isinstance(state.decay, Pinned):
+            return now != state.decay.now
+        return state.landmark is not None and now < state.landmark
 
     # --- The answers
 
@@ -109,7 +122,7 @@ class Native:
         if plan.time is not None:
             totals[_NEWEST] = F.max(self._ticks)
         if self._stretch:
-            keys[_STRETCH] = F.floor(self._ticks / F.lit(self._stretch)).cast("long")
+            keys[_STRETCH] = self._ticks - F.pmod(self._ticks, F.lit(self._stretch))
         grouped = rows.groupBy(*_named(keys)).agg(*_named(totals))
         if self._stretch:
             grouped = self._joined(grouped, [name for name in keys if name != _STRETCH], list(totals))
@@ -134,7 +147,8 @@ class Native:
         for side, sign in (("max", 1), ("min", -1)):
             if not asked & {side, f"arg{side}"}:
                 continue
-            product = F.when(usable, values * weights * math.ldexp(sign, self._scale(state)))
+            # The weight is scaled first: the product of it as it is and a small value may underflow.
+            product = F.when(usable, values * (weights * math.ldexp(sign, self._scale(state))))
             if side in asked:
                 found[side] = F.max(product)
             if f"arg{side}" in asked:
@@ -157,7 +171,7 @@ class Native:
             rate = state.decay.alpha if self._is_open(state) else 0.0  # type: ignore[attr-defined]
             for name in mine:
                 if name.endswith(("count", "sum")):
-                    added[name] = _added(there, name, newest, rate * self._stretch * self._per / SECOND)
+                    added[name] = _added(there, name, newest, rate * self._per / SECOND)
                 else:
                     added[name] = F.array_max(F.transform(there, lambda part: part[name]))  # noqa: B023
             added[f"wane_{i}_stretch"] = newest
@@ -198,8 +212,7 @@ class Native:
         state = self.plan.states[i]
         if not self._is_open(state):
             return F.lit(1.0)
-        start = F.col(f"wane_{i}_stretch") * self._stretch
-        since = Age(self._now.ticks - start, self._per, self._now.more).seconds
+        since = Age(self._now.ticks - F.col(f"wane_{i}_stretch"), self._per, self._now.more).seconds
         return F.coalesce(F.exp(since * -state.decay.alpha), F.lit(1.0))  # type: ignore[attr-defined]
 
     def _divisor(self, state: State) -> Column:
@@ -216,7 +229,8 @@ class Native:
             age = self._since(self._now.ticks, self._now.more, state)
         known = weight(state.decay, age)
         assert known is not None
-        return F.when(known > 0, known).otherwise(1.0)  # where now weighs nothing, nothing is there
+        # Where now weighs nothing or is before the landmark, nothing is there. (To Spark NaN is more than 0.)
+        return F.when((age.seconds >= 0) & (known > 0), known).otherwise(1.0)
 
     def _checked(self, answer: Column) -> Column:
         """An answer, refused where rows are newer than the question."""
@@ -279,7 +293,8 @@ class Native:
 
     def _length(self, state: State) -> int:
         """Ticks in a stretch of a state."""
-        return int(_HALF_LIVES * math.log(2) / state.decay.alpha * SECOND / self._per)  # type: ignore[attr-defined]
+        length = _HALF_LIVES * math.log(2) / state.decay.alpha * SECOND / self._per  # type: ignore[attr-defined]
+        return int(min(length, _LONGEST))
 
     @cached_property
     def _stretch(self) -> int:
@@ -335,7 +350,7 @@ class Native:
 
 
 def _added(parts: Column, name: str, newest: Column, rate: float) -> Column:
-    """The sum of parts, each weighed by how many stretches it is before the newest."""
+    """The sum of parts, each weighed by how many ticks its stretch is before the newest."""
 
     def add(total: Column, part: Column) -> Column:
         share = F.exp((part[_STRETCH] - newest).cast("double") * rate) if rate else F.lit(1.0)
