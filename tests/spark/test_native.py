@@ -149,15 +149,6 @@ def test_the_newest_time_is_of_the_rows_that_are_kept(rows: DataFrame, table: pa
         require_alike(found, local.group(table, "port", time="time", where="ip == 3").agg(*sums), "port")
 
 
-def test_no_product_underflows_to_a_zero_that_wins(spark: SparkSession) -> None:
-    times = [dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=s) for s in (1, 59, 59)]
-    table = pa.table({"time": times, "v": [-1e-290, -1.0, -2.0]})
-    fns = [fn.argmax("v", decay="exp(half_life=150ms)"), fn.min("v", decay="exp(half_life=150ms)")]
-    found = ws.group(spark.createDataFrame(table), every=EVERY).agg(*fns)
-    require_alike(found, local.group(table, every=EVERY).agg(*fns), "epoch")
-    assert found.first()[1].value == -1e-290  # type: ignore[index]
-
-
 @pytest.mark.parametrize(
     ("given", "why"),
     [
